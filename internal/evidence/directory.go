@@ -177,12 +177,12 @@ func (d *Directory) Verify(ctx context.Context, records []ledger.Record, tell fu
 	return nil
 }
 
-// Open counts the critical flags for which an attempt is disqualified.
-func (e *Examined) Open() int {
-	open := 0
+// Cheats returns, in words, the critical flags for which an attempt is disqualified.
+func (e *Examined) Cheats() []string {
+	var open []string
 	for i := range e.Run.Session.Integrity {
-		if e.Run.Disqualified() && e.Run.Session.Integrity[i].Disqualifies() {
-			open++
+		if flag := &e.Run.Session.Integrity[i]; e.Run.Disqualified() && flag.Disqualifies() {
+			open = append(open, Meaning(flag.Kind))
 		}
 	}
 	return open

@@ -14,9 +14,9 @@ import (
 // decides how far an agent gets; these two may be raised when an experiment is continued.
 type Budgets struct {
 	// Arm bounds each arm: dollars, tokens, and the sum of the durations of its attempts.
-	Arm Budget
+	Arm Budget `json:"arm,omitzero"`
 	// Experiment limits the whole experiment: dollars, tokens, and the time of this process.
-	Experiment Budget
+	Experiment Budget `json:"experiment,omitzero"`
 }
 
 // spending is what an experiment has spent, in its accounts, and what the attempts of each arm show

@@ -249,6 +249,8 @@ func (d *Directory) state(cell ledger.Cell) *cellState {
 func (d *Directory) started(s start) {
 	if s.Probe != nil {
 		d.spent.probed(s.Probe)
+	}
+	if s.Attempt == 0 {
 		return
 	}
 	state := d.state(ledger.Cell{Arm: s.Arm, TaskID: s.TaskID, RunIndex: s.RunIndex})
@@ -263,6 +265,11 @@ func (d *Directory) started(s start) {
 func (d *Directory) RecordProbe(p Probe) error {
 	d.spent.probed(&p)
 	return d.journal.start(start{StartMs: time.Now().UnixMilli(), PID: os.Getpid(), Probe: &p})
+}
+
+// recordProcess notes that a process begins to work here, or how it ended.
+func (d *Directory) recordProcess(p Process, now time.Time) error {
+	return d.journal.start(start{StartMs: now.UnixMilli(), PID: os.Getpid(), Process: &p})
 }
 
 // RecordTasks writes the digest of tasks.json into the plan, so that a change of the file is found.

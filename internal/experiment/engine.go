@@ -70,9 +70,7 @@ type Config struct {
 
 // Outcome says how an experiment ended in this process.
 type Outcome struct {
-	Status string
-	// Reason says why it is not complete.
-	Reason   string
+	Process
 	Progress Progress
 	// Causes are the reasons why cells have no verdict, the most frequent one first.
 	Causes []ErrorCause
@@ -99,12 +97,17 @@ func Run(ctx context.Context, dir *Directory, cfg Config) (Outcome, error) {
 	if err := e.resume(ctx); err != nil {
 		return Outcome{}, err
 	}
+	if err := dir.recordProcess(Process{Budgets: cfg.Budgets}, e.cfg.Now()); err != nil {
+		return Outcome{}, err
+	}
 	e.report(nil)
 	defer e.listen()()
 	if err := e.loop(ctx); err != nil {
 		return Outcome{}, err
 	}
-	return e.outcome(ctx), nil
+	o := e.outcome(ctx)
+	o.Budgets = e.cfg.Budgets
+	return o, dir.recordProcess(o.Process, e.cfg.Now())
 }
 
 // Estimate forecasts what is left to do in a run directory.
@@ -366,8 +369,7 @@ func (e *engine) places() int {
 func (e *engine) outcome(ctx context.Context) Outcome {
 	e.report(nil)
 	o := Outcome{
-		Status:   e.status,
-		Reason:   e.stopped,
+		Process:  Process{Status: e.status, Reason: e.stopped},
 		Progress: e.progress(nil),
 		Causes:   e.dir.causes(),
 	}

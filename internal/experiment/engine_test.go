@@ -609,6 +609,11 @@ func TestTheTimeOfAnArmIsBounded(t *testing.T) {
 			!strings.HasPrefix(outcome.Reason, "the time of arm slow of 2.5s is used up") {
 			t.Errorf("%v: %+v", count, outcome)
 		}
+		last, err := ReadProcess(path)
+		if err != nil || *last != outcome.Process || last.Budgets != budgets ||
+			!strings.HasPrefix(last.Why(), "stopped by budget: the time of arm slow") {
+			t.Errorf("the directory says of the process that ended: %+v, %v", last, err)
+		}
 	}
 	budgets.Arm.Wall = time.Minute
 	if outcome := runPlan(t, t.Context(), path, plan,

@@ -23,6 +23,26 @@ type start struct {
 	PID      int    `json:"pid"`
 	// Probe is set if no attempt was begun but a model was asked for one reply.
 	Probe *Probe `json:"probe,omitempty"`
+	// Process is set where a process began to work in the directory, and where it ended.
+	Process *Process `json:"process,omitempty"`
+}
+
+// Process is one call of Run: what it may spend, and how it ended.
+type Process struct {
+	Budgets Budgets `json:"budgets,omitzero"`
+	Status  string  `json:"status,omitempty"` // empty while it works, and if it was killed
+	Reason  string  `json:"reason,omitempty"`
+}
+
+// Why says why the process ended before the experiment did; empty if it did not.
+func (p *Process) Why() string {
+	switch p.Status {
+	case "", Complete:
+		return ""
+	case OverBudget:
+		return "stopped by budget: " + p.Reason
+	}
+	return p.Reason
 }
 
 // Probe is the cost of checking, before the first cell, that the model of an arm or of the judge
@@ -71,7 +91,7 @@ func readJournal(file io.Reader, visit func(start)) (rest []byte, err error) {
 			return nil, err
 		}
 		var s start
-		if json.Unmarshal(line, &s) == nil && (s.Attempt > 0 || s.Probe != nil) {
+		if json.Unmarshal(line, &s) == nil && (s.Attempt > 0 || s.Probe != nil || s.Process != nil) {
 			visit(s)
 		}
 	}
@@ -87,7 +107,7 @@ type Started struct {
 func ReadStarts(dir string) ([]Started, error) {
 	var started []Started
 	err := visitJournal(dir, func(s start) {
-		if s.Probe == nil {
+		if s.Attempt > 0 {
 			key := ledger.Key{
 				Arm:      s.Arm,
 				TaskID:   s.TaskID,
@@ -115,6 +135,20 @@ func ReadProbes(dir string) ([]Probe, error) {
 		return nil, fmt.Errorf("read probes: %w", err)
 	}
 	return probes, nil
+}
+
+// ReadProcess returns the last process that worked in a run directory; nil where none is known.
+func ReadProcess(dir string) (*Process, error) {
+	var last *Process
+	err := visitJournal(dir, func(s start) {
+		if s.Process != nil {
+			last = s.Process
+		}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read processes: %w", err)
+	}
+	return last, nil
 }
 
 // visitJournal reads the journal of a run directory; a ledger that was downloaded alone has none.

@@ -112,6 +112,9 @@ func (m *markdown) group(g *Group, full, named bool) {
 	for i := range g.Causes {
 		m.line("⚠️ %s\n", cell(strings.Join(g.Causes[i].Lines(), " →")))
 	}
+	for i := range g.Cheats {
+		m.line("⚠️ %s\n", cell(strings.Join(g.Cheats[i].lines(), " →")))
+	}
 	lines := slices.Concat(flowLines(g), g.treatmentLines(), g.Judge.lines())
 	for _, line := range lines {
 		m.line("- %s", cell(line))

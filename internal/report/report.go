@@ -112,6 +112,8 @@ type Group struct {
 	Errors map[string]int `json:"errors,omitempty"`
 	// Causes are the reasons why runs have no verdict, with their way out.
 	Causes []failure.Cause `json:"causes,omitempty"`
+	// Cheats say for what runs were disqualified, the most frequent first.
+	Cheats []Cheat `json:"cheats,omitempty"`
 	// Limits counts the runs with a verdict whose agent a limit of turns, time, budget or output
 	// ended.
 	Limits map[string]int `json:"limits,omitempty"`

@@ -106,6 +106,9 @@ func (g *Group) headText(w io.Writer) {
 	for i := range g.Causes {
 		fmt.Fprintln(w, strings.Join(g.Causes[i].Lines(), "\n"))
 	}
+	for i := range g.Cheats {
+		fmt.Fprintln(w, strings.Join(g.Cheats[i].lines(), "\n"))
+	}
 	for _, line := range append(g.treatmentLines(), g.Judge.lines()...) {
 		fmt.Fprintln(w, display.Line(line))
 	}

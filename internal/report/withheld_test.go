@@ -263,7 +263,8 @@ func withholding(t *testing.T) map[string]bool {
 			}
 		}},
 		{reasonFlags, "2 open integrity flags", func(in *Input) {
-			in.Findings = map[Attempt]Finding{AttemptOf(last(in, "a")): {Open: 2}}
+			cheats := []string{"deleted a test", "skipped a test"}
+			in.Findings = map[Attempt]Finding{AttemptOf(last(in, "a")): {Cheats: cheats}}
 		}},
 		{reasonUnreadable, "1 run of b cannot be examined: diff.patch is missing", func(in *Input) {
 			in.Findings = map[Attempt]Finding{AttemptOf(last(in, "b")): {Problem: "diff.patch is missing"}}

@@ -29,26 +29,26 @@ const (
 
 // cellAnswer is the answer of /api/experiments/{x}/cells/{task}/{arm}/{run}.
 type cellAnswer struct {
-	Version    int                     `json:"version"`
-	Experiment named                   `json:"experiment"`
-	Cell       cell                    `json:"cell"`
-	Previous   *cellName               `json:"previous"`
-	Next       *cellName               `json:"next"`
-	Attempts   []attempt               `json:"attempts"`
-	Record     *ledger.Record          `json:"record"`
-	Rows       []failure.Row           `json:"rows"`
-	WayOut     string                  `json:"wayOut,omitempty"` // of an attempt without a verdict
-	Grading    []output                `json:"grading"`
-	Diff       *diff                   `json:"diff"`
-	Judge      *judgement              `json:"judge"`
-	Flags      []session.IntegrityFlag `json:"flags"`
-	Milestones []session.Milestone     `json:"milestones"`
-	PerTurn    []turnUsage             `json:"perTurn"`
-	Traces     []traceRef              `json:"traces"`
-	HasCalls   bool                    `json:"hasCalls"`
-	HasPrompts bool                    `json:"hasPrompts"`
-	HasPanel   bool                    `json:"hasPanel"` // its votes are in versus/show
-	Problems   []string                `json:"problems"`
+	Version    int                 `json:"version"`
+	Experiment named               `json:"experiment"`
+	Cell       cell                `json:"cell"`
+	Previous   *cellName           `json:"previous"`
+	Next       *cellName           `json:"next"`
+	Attempts   []attempt           `json:"attempts"`
+	Record     *ledger.Record      `json:"record"`
+	Rows       []failure.Row       `json:"rows"`
+	WayOut     string              `json:"wayOut,omitempty"` // of an attempt without a verdict
+	Grading    []output            `json:"grading"`
+	Diff       *diff               `json:"diff"`
+	Judge      *judgement          `json:"judge"`
+	Flags      []cellFlag          `json:"flags"`
+	Milestones []session.Milestone `json:"milestones"`
+	PerTurn    []turnUsage         `json:"perTurn"`
+	Traces     []traceRef          `json:"traces"`
+	HasCalls   bool                `json:"hasCalls"`
+	HasPrompts bool                `json:"hasPrompts"`
+	HasPanel   bool                `json:"hasPanel"` // its votes are in versus/show
+	Problems   []string            `json:"problems"`
 }
 
 type named struct {
@@ -143,7 +143,7 @@ func (s *Server) cell(r *http.Request, at location) (any, error) {
 		Attempts:   []attempt{},
 		Rows:       []failure.Row{},
 		Grading:    []output{},
-		Flags:      []session.IntegrityFlag{},
+		Flags:      []cellFlag{},
 		Milestones: []session.Milestone{},
 		PerTurn:    []turnUsage{},
 		Traces:     []traceRef{},
@@ -200,6 +200,12 @@ func attemptOf(r *ledger.Record) attempt {
 		EndMs:        r.EndMs,
 		Final:        r.Final,
 	}
+}
+
+// cellFlag is an integrity flag, with its kind in words.
+type cellFlag struct {
+	session.IntegrityFlag
+	Meaning string `json:"meaning"`
 }
 
 // addFiles adds the files in the directory of an attempt: traces, the diff, what graders printed.
@@ -361,8 +367,8 @@ func (s *Server) addEvidence(ctx context.Context, answer *cellAnswer, at locatio
 	if run.Session.Milestones != nil {
 		answer.Milestones = run.Session.Milestones
 	}
-	if run.Session.Integrity != nil {
-		answer.Flags = run.Session.Integrity
+	for _, flag := range run.Session.Integrity {
+		answer.Flags = append(answer.Flags, cellFlag{flag, evidence.Meaning(flag.Kind)})
 	}
 	answer.HasCalls = answer.HasCalls || len(run.Session.ModelCalls) > 0
 }

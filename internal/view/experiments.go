@@ -43,6 +43,7 @@ type listEntry struct {
 	Kind         string    `json:"kind"`
 	State        string    `json:"state"`
 	Problem      string    `json:"problem,omitempty"`
+	Stopped      string    `json:"stopped,omitempty"` // why its last process ended before it was complete
 	CreatedMs    int64     `json:"createdMs"`
 	UpdatedMs    int64     `json:"updatedMs"`
 	Family       string    `json:"family"`
@@ -133,7 +134,7 @@ func (s *Server) entry(at location) listEntry {
 	}
 	entry := known.entry
 	if status != nil {
-		entry.State, entry.Problem, entry.InFlight = runRunning, "", len(status.Running)
+		entry.State, entry.Problem, entry.Stopped, entry.InFlight = runRunning, "", "", len(status.Running)
 	}
 	return entry
 }
@@ -178,6 +179,9 @@ func (s *snapshot) entry() listEntry {
 		entry.Claim, entry.Sentence = string(s.comparison.Decision.Claim), s.comparison.Decision.Sentence
 	}
 	entry.State = s.state(&entry)
+	if s.process != nil && entry.State != runComplete {
+		entry.Stopped = s.process.Why()
+	}
 	return entry
 }
 
@@ -366,10 +370,21 @@ func (s *snapshot) repeat() string {
 		words = append(words, "--arm", armFlag(&s.plan.Arms[i].Arm))
 	}
 	words = append(words, "--seed", strconv.FormatUint(s.plan.Seed, 10))
+	var spend experiment.Budgets // the last process's: it is no part of what is measured
+	if s.process != nil {
+		spend = s.process.Budgets
+	}
 	for _, flag := range [][2]string{
 		{"--isolation", s.plan.Isolation},
 		{"--network", s.plan.Network},
 		{"--concurrency", textOf(positive(s.plan.Concurrency))},
+		{"--timeout", textOf(positive(time.Duration(s.plan.AgentTimeoutMs) * time.Millisecond))},
+		{"--max-cost-usd", textOf(positive(spend.Experiment.USD))},
+		{"--max-tokens", textOf(positive(spend.Experiment.Tokens))},
+		{"--max-time", textOf(positive(spend.Experiment.Wall))},
+		{"--arm-max-cost-usd", textOf(positive(spend.Arm.USD))},
+		{"--arm-max-tokens", textOf(positive(spend.Arm.Tokens))},
+		{"--arm-max-time", textOf(positive(spend.Arm.Wall))},
 		{"--cell-max-cost-usd", textOf(positive(s.plan.Cell.USD))},
 		{"--cell-max-tokens", textOf(positive(s.plan.Cell.Tokens))},
 		{"--cell-max-time", textOf(positive(s.plan.Cell.Wall))},

@@ -63,10 +63,16 @@ func TestTheCommandRepeatsTheConditions(t *testing.T) {
 		Network:     "model",
 		Concurrency: 2,
 		Cell:        experiment.Budget{USD: 0.5, Tokens: 9000, Wall: time.Minute},
+
+		AgentTimeoutMs: 90_000,
 	}
+	last := &experiment.Process{Budgets: experiment.Budgets{
+		Arm:        experiment.Budget{Tokens: 700},
+		Experiment: experiment.Budget{USD: 2, Wall: time.Hour},
+	}}
 	const want = "fit-benchmark run --family 'my tasks' --runs 3 --seed 7 --isolation bwrap --network model " +
-		"--concurrency 2 --cell-max-cost-usd 0.5 --cell-max-tokens 9000 --cell-max-time 1m0s"
-	if got := (&snapshot{plan: plan}).repeat(); got != want {
+		"--concurrency 2 --timeout 1m30s --max-cost-usd 2 --max-time 1h0m0s --arm-max-tokens 700 --cell-max-cost-usd 0.5 --cell-max-tokens 9000 --cell-max-time 1m0s"
+	if got := (&snapshot{plan: plan, process: last}).repeat(); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }

@@ -25,7 +25,8 @@ type snapshot struct {
 	found *results.Results
 	// signers say who signed the ledgers.
 	signers []ledger.Signer
-	plan    *experiment.Plan // nil where there is none that can be read
+	plan    *experiment.Plan    // nil where there is none that can be read
+	process *experiment.Process // the last one that worked here; nil is unknown
 	// report has the single runs; comparison and family are its answer.
 	report     *report.Report
 	comparison *report.Comparison
@@ -95,6 +96,9 @@ func (server *Server) load(at location) *snapshot {
 	}
 	started, err := experiment.ReadStarts(at.path)
 	if err != nil && s.problem == "" {
+		s.problem = plain(at, err)
+	}
+	if s.process, err = experiment.ReadProcess(at.path); err != nil && s.problem == "" {
 		s.problem = plain(at, err)
 	}
 	s.grid(started)

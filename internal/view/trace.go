@@ -183,21 +183,23 @@ func (s *Server) readAll(ctx context.Context, id string, job *scan) (err error) 
 
 // overviewAnswer is the answer of /api/trace/overview.
 type overviewAnswer struct {
-	Version    int             `json:"version"`
-	ID         string          `json:"id"`
-	Name       string          `json:"name"`
-	Path       string          `json:"path"`
-	Bytes      int64           `json:"bytes"`
-	ModifiedMs int64           `json:"modifiedMs"`
-	Live       bool            `json:"live"`
-	Indexing   bool            `json:"indexing"`
-	Entries    *int            `json:"entries"`
-	Experiment string          `json:"experiment"`
-	Cell       *cellName       `json:"cell"`
-	Verdict    string          `json:"verdict,omitempty"` // of the graders; empty without a record
-	Overview   *query.Overview `json:"overview"`
-	Cost       *query.Cost     `json:"cost"`
-	Stats      *statsAnswer    `json:"stats"`
+	Version    int       `json:"version"`
+	ID         string    `json:"id"`
+	Name       string    `json:"name"`
+	Path       string    `json:"path"`
+	Bytes      int64     `json:"bytes"`
+	ModifiedMs int64     `json:"modifiedMs"`
+	Live       bool      `json:"live"`
+	Indexing   bool      `json:"indexing"`
+	Entries    *int      `json:"entries"`
+	Experiment string    `json:"experiment"`
+	Cell       *cellName `json:"cell"`
+	Verdict    string    `json:"verdict,omitempty"` // of the graders; empty without a record
+	// Given is what the model of the attempt was given; nil is unknown.
+	Given    *ledger.Treatment `json:"given,omitempty"`
+	Overview *query.Overview   `json:"overview"`
+	Cost     *query.Cost       `json:"cost"`
+	Stats    *statsAnswer      `json:"stats"`
 }
 
 // statsAnswer is what fit-trace stats prints, without its row for every message.
@@ -230,7 +232,10 @@ func (s *Server) traceOverview(r *http.Request) (any, error) {
 		Live:       s.isLive(file),
 	}
 	if file.dir.id != "" {
-		answer.Cell, answer.Verdict = s.cellOf(file)
+		var record *ledger.Record
+		if answer.Cell, record = s.cellOf(file); record != nil {
+			answer.Verdict, answer.Given = record.Verdict, record.Treatment
+		}
 	}
 	if info, err := os.Stat(t.Path); err == nil && info.Size() >= indexFrom && !isPacked(t.Path) {
 		return s.largeOverview(r, &answer, file)
@@ -268,8 +273,9 @@ func (s *Server) largeOverview(r *http.Request, answer *overviewAnswer, file tra
 	return *answer, nil
 }
 
-// cellOf finds the cell whose attempt left a trace, and the verdict of that attempt's graders.
-func (s *Server) cellOf(file traceFile) (at *cellName, verdict string) {
+// cellOf finds the cell whose attempt left a trace, and the record of that attempt; nil if there is
+// none.
+func (s *Server) cellOf(file traceFile) (*cellName, *ledger.Record) {
 	_, name, _ := strings.Cut(file.id, "/")
 	dir := name[:strings.LastIndexByte(name, '/')]
 	snap := s.snapshot(file.dir)
@@ -280,12 +286,12 @@ func (s *Server) cellOf(file traceFile) (at *cellName, verdict string) {
 			}
 			records := snap.attempts[ledger.Cell{Arm: c.Arm, TaskID: c.Task, RunIndex: c.Run}]
 			if i := slices.IndexFunc(records, func(r ledger.Record) bool { return r.Attempt == attempt }); i >= 0 {
-				verdict = records[i].Verdict
+				return c.name(), &records[i]
 			}
-			return c.name(), verdict
+			return c.name(), nil
 		}
 	}
-	return nil, ""
+	return nil, nil
 }
 
 // live traces are written to: the last event is not the end of the session. A trace that has not

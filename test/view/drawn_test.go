@@ -86,6 +86,10 @@ type group struct {
 		Class, WayOut string
 		Runs          int
 	}
+	Cheats []struct {
+		What, WayOut string
+		Runs         int
+	}
 	Tasks []struct {
 		TaskID string
 		Checks []struct {
@@ -128,6 +132,10 @@ func TestDrawnAnalysis(t *testing.T) {
 		spot{"run", at + "?tab=run", anyTable},
 		spot{"errors", "#/x/" + g.id(t, "errors") + "?tab=errors", anyTable},
 		spot{"head of errors", "#/x/" + g.id(t, "errors"), "table.grid tbody tr"},
+		spot{"cheats", "#/x/" + g.id(t, "cheats"), "table.grid tbody tr"},
+		spot{"a cheat", "#/x/" + g.id(t, "cheats") + "/fix-add-00/quince/0", ".evidence, table"},
+		spot{"stopped", "#/x/" + g.id(t, "stopped"), "table.grid tbody tr"},
+		spot{"how it was stopped", "#/x/" + g.id(t, "stopped") + "?tab=run", anyTable},
 	)
 	report := g.report(t, "skills")
 	var compared struct{ Cost, Time, Turns ratios }
@@ -187,6 +195,18 @@ func TestDrawnAnalysis(t *testing.T) {
 				one.Provenance.Arm, c.Class), c.WayOut)
 		}
 	}
+	for _, one := range g.report(t, "cheats").Groups {
+		for _, c := range one.Cheats {
+			said := fmt.Sprintf("%s disqualified: %s %s", counted(c.Runs, "run"), one.Provenance.Arm, c.What)
+			pages["cheats"].says(t, said, c.WayOut)
+		}
+	}
+	pages["cheats"].says(t, "4 runs disqualified: quince deleted a test")
+	pages["a cheat"].says(t, "deleted a test", "removed line")
+	why := "topped by budget: the experiment's budget of $0.25: $0.24 are spent"
+	pages["stopped"].says(t, "S"+why)
+	pages["list"].says(t, "s"+why)
+	pages["how it was stopped"].says(t, "--max-cost-usd 0.25")
 	pages["plan"].says(t, "fit-benchmark plan "+filepath.Join(g.top, "skills")+" --effect")
 }
 
@@ -300,6 +320,7 @@ func TestDrawnCell(t *testing.T) {
 		}
 	}
 	g.outcome(t, pages["cell"])
+	g.prompted(t, pages["cell"], pages["trace"])
 	var align struct {
 		Distance   int
 		Similarity float64
@@ -323,6 +344,35 @@ func TestDrawnCell(t *testing.T) {
 		}
 	}
 	pages["skips"].says(t, "2 lines skipped (line 3: ", "the only entry that can be read")
+}
+
+// prompted compares what the agent was asked with the trace and with the record of the run.
+func (g *guide) prompted(t *testing.T, pages ...drawn) {
+	t.Helper()
+	id, file := g.agent(t, "skills", "even/after/0")
+	var overview struct{ TaskPrompt string }
+	answerOf(t, &overview, "trace", "overview", file, "--format", "json")
+	var prompts []struct{ Label, Content string }
+	answerOf(t, &prompts, "session", "prompts", file, "--format", "json")
+	var shown struct {
+		Given struct {
+			SystemTokens int
+			Tools        []string
+			Pieces       []struct{ Name string }
+		}
+	}
+	g.read(t, "/api/trace/overview?trace="+id, &shown)
+	if overview.TaskPrompt == "" || len(prompts) == 0 || len(shown.Given.Tools) == 0 || len(shown.Given.Pieces) == 0 {
+		t.Fatalf("the run was asked %+v with %d prompts, %+v", overview, len(prompts), shown)
+	}
+	plain := func(text string) string { return strings.Join(strings.Fields(text), " ") }
+	for _, page := range pages {
+		page.says(t, "What the agent was asked", plain(overview.TaskPrompt), plain(prompts[0].Content),
+			fmt.Sprintf("about %d tokens", shown.Given.SystemTokens), strings.Join(shown.Given.Tools, ", "))
+		for _, piece := range shown.Given.Pieces {
+			page.says(t, piece.Name)
+		}
+	}
 }
 
 type fullReport struct {

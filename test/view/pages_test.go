@@ -184,7 +184,7 @@ func TestDamagedAndEmptyDirectories(t *testing.T) {
 func TestScrollThroughTheGrid(t *testing.T) {
 	t.Parallel()
 	b, dir := chromium(t), filepath.Join(t.TempDir(), "long")
-	if err := writeContest(dir, 300, versustest.Solves, "gives-up"); err != nil {
+	if err := writeContest(dir, 1250, versustest.Solves, "gives-up"); err != nil { // 5,000 cells
 		t.Fatal(err)
 	}
 	b.run(t, "scrollGrid", map[string]any{"url": serve(t, dir)})

@@ -15,10 +15,12 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/fit-eval/fit/internal/experiment"
 	"github.com/fit-eval/fit/internal/judge"
 	"github.com/fit-eval/fit/internal/model"
 	"github.com/fit-eval/fit/internal/report/versus"
 	"github.com/fit-eval/fit/internal/report/versus/versustest"
+	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/price"
 )
 
@@ -35,6 +37,8 @@ var site = sync.OnceValues(func() (string, error) {
 		writeContest(filepath.Join(top, "three"), 3,
 			versustest.Solves, "gives-up", versustest.Solves),
 		writeContest(filepath.Join(top, "errors"), 2, versustest.Solves, versustest.NoService),
+		writeContest(filepath.Join(top, "cheats"), 2, versustest.Solves, versustest.Deletes),
+		writeStopped(filepath.Join(top, "stopped"), demo),
 		os.WriteFile(filepath.Join(top, "errors/runs/fix-add-00/pear/0/1/diff.patch"), []byte(hostileDiff), 0o600),
 	); err != nil {
 		return "", err
@@ -56,6 +60,26 @@ var site = sync.OnceValues(func() (string, error) {
 	}
 	return serveToTheEnd(top)
 })
+
+// writeStopped makes of an experiment one that its budget stopped after ten attempts.
+func writeStopped(dir, from string) error {
+	if err := os.CopyFS(dir, os.DirFS(from)); err != nil {
+		return err
+	}
+	results, err := os.ReadFile(filepath.Join(dir, experiment.LedgerFile))
+	if err != nil {
+		return err
+	}
+	lines := strings.SplitAfterN(string(results), "\n", 11)
+	journal, err := os.OpenFile(filepath.Join(dir, experiment.AttemptsFile), os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = journal.WriteString(`{"process":{"budgets":{"experiment":{"usd":0.25}},"status":"budget",` +
+		`"reason":"the experiment's budget of $0.25: $0.24 are spent"}}` + "\n")
+	return errors.Join(err, journal.Close(), os.Remove(filepath.Join(dir, ledger.NoteFile(experiment.LedgerFile))),
+		os.WriteFile(filepath.Join(dir, experiment.LedgerFile), []byte(strings.Join(lines[:10], "")), 0o600))
+}
 
 // serveToTheEnd starts a server that lives as long as the tests.
 func serveToTheEnd(top string) (string, error) {

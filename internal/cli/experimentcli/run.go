@@ -317,7 +317,7 @@ func (r *Run) Conclude(outcome experiment.Outcome) error {
 		}
 		return nil
 	case experiment.OverBudget:
-		return console.Exitf(console.ExitBudget, "stopped by budget: %s", outcome.Reason)
+		return console.Exitf(console.ExitBudget, "%s", outcome.Why())
 	case experiment.Interrupted:
 		return console.Exitf(console.ExitInterrupted, "%s", outcome.Reason)
 	default:

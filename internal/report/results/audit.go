@@ -20,7 +20,7 @@ type Auditor struct {
 
 // FindingOf returns what the evidence about an attempt means for who counts.
 func FindingOf(e *evidence.Examined) report.Finding {
-	return report.Finding{Open: e.Open(), Problem: e.Problem}
+	return report.Finding{Cheats: e.Cheats(), Problem: e.Problem}
 }
 
 // audit examines the attempts that count. Where the tasks are not known, it returns why.

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/fit-eval/fit/internal/evidence"
 	"github.com/fit-eval/fit/internal/judge"
 	"github.com/fit-eval/fit/internal/lazyregexp"
 	"github.com/fit-eval/fit/session"
@@ -98,8 +99,8 @@ func (r *EvalReport) SARIF(w io.Writer) error {
 	for i := range r.Cells {
 		cell := &r.Cells[i]
 		for _, flag := range cell.Integrity {
-			run.add("integrity/"+flag.Kind, "sign of cheating: "+flag.Kind, levelOf(flag.Severity),
-				cmp.Or(flag.Evidence, flag.Kind), flag.Address(), cell)
+			run.add("integrity/"+flag.Kind, "sign of cheating: the agent "+evidence.Meaning(flag.Kind),
+				levelOf(flag.Severity), cmp.Or(flag.Evidence, flag.Kind), flag.Address(), cell)
 		}
 		for j := range cell.Verdicts {
 			run.addVerdict(&cell.Verdicts[j], cell)

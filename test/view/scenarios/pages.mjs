@@ -88,10 +88,19 @@ export async function cell(page, args) {
   await page.waitForSelector(".evidence .mark");
   await page.waitForSelector(".diff .line.added");
   await page.waitForSelector(".timeline .stop circle");
+  const milestones = await page.locator(".timeline tr").evaluateAll((list) =>
+    list.map((tr) => ({ at: Number(tr.querySelector("circle").getAttribute("cx")) - 4, label: tr.querySelector("svg").getAttribute("aria-label") })),
+  );
+  const inMs = (text) => text.split(" ").reduce((sum, part, i, all) => sum + ({ ms: 1, s: 1000, m: 60_000 }[all[i + 1]] ?? 0) * (Number(part) || 0), 0);
+  for (const { at, label } of milestones) {
+    const [, after, whole] = / after (.*) of (.*)$/.exec(label);
+    check(Math.abs(at / 472 - inMs(after) / inMs(whole)) < 0.01, `milestones are to scale: ${label} is drawn at ${at} of 472`);
+  }
   await page.waitForSelector(".chart svg rect");
   await page.waitForSelector(".transcript .entry.assistant");
   await click(page, page.getByText("what the graders printed"));
-  await click(page, page.locator("details h2", { hasText: "Prompts" }));
+  equal(await page.locator("h2").first().innerText().then((text) => text.split("  ")[0].startsWith("What the agent was asked")), true, "the first part of a cell");
+  await click(page, page.locator("summary", { hasText: "System prompt" }));
   await page.waitForSelector(".printed pre");
   await click(page, page.locator("details h2", { hasText: "Model calls" }));
   await page.waitForSelector("details[open] th");
@@ -231,7 +240,7 @@ export async function scrollGrid(page, args) {
   };
   const first = await page.evaluate(look);
   const height = await page.evaluate("document.documentElement.scrollHeight");
-  for (let y = 0; y < height; y += 431) {
+  for (let y = 0; y < height; y += height / 97) {
     await page.evaluate((y) => scrollTo(0, y), y);
     await page.evaluate(() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))));
     const now = await page.evaluate(look);

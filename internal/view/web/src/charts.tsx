@@ -141,16 +141,27 @@ export function turnCounts(list: Measured[], medians: Median[]): Plot.PlotOption
   const arms = medians.map((m) => m.arm);
   const most = Math.max(1, ...list.map((m) => m.value));
   const step = Math.max(1, Math.ceil(most / 40));
-  const bars = { x: "value", fy: "arm", fill: (m: Measured) => hue(arms.indexOf(m.arm)), interval: step, inset: 2 };
+  const counts = new Map<string, { arm: string; from: number; runs: number }>();
+  for (const { arm, value } of list) {
+    const from = Math.floor(value / step) * step;
+    const key = from + arm;
+    counts.set(key, { arm, from, runs: (counts.get(key)?.runs ?? 0) + 1 });
+  }
   return {
     height: 72 + 72 * arms.length,
     marginLeft: 112,
     marginRight: 24,
-    x: { label: "turns of the model →", domain: [0, most + step], ticks: [0, ...wholeTicks(most + step)], tickFormat: "d" },
+    x: { label: "turns of the model →", domain: [-0.5, most + step - 0.5], ticks: [0, ...wholeTicks(most)], tickFormat: "d" },
     y: { label: null, ticks: 2, tickFormat: "d", inset: 6, insetBottom: 0 },
     fy: { label: null, domain: arms, tickFormat: (name: string) => cutMiddle(name, 14) },
     marks: [
-      Plot.rectY(list, Plot.binX({ y: "count" }, bars)),
+      Plot.rectY([...counts.values()], {
+        x1: (c: { from: number }) => c.from - 0.4, // a bar stands over the numbers that it counts
+        x2: (c: { from: number }) => c.from + step - 0.6,
+        y: "runs",
+        fy: "arm",
+        fill: (c: { arm: string }) => hue(arms.indexOf(c.arm)),
+      }),
       Plot.ruleY([0], { stroke: "var(--strong-line)" }),
     ],
     color: { type: "identity" },

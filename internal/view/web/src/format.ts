@@ -110,3 +110,12 @@ export function visible(text: string): string {
     return "\\u" + code.toString(16).padStart(4, "0");
   });
 }
+
+/** A sentence of the commands with the minus sign of print, where theirs have a hyphen. */
+export function prose(text: string): string {
+  return visible(text).replace(/(^|[\s([])-(?=\d)/g, "$1\u2212");
+}
+
+export function upper(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}

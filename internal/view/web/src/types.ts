@@ -137,7 +137,7 @@ export interface CellDetail {
   grading: { name: string; text: string; bytes: number; cut: boolean }[] | null;
   diff: Diff | null;
   judge: { verdict: string; summary: string; votes: Vote[] | null } | null;
-  flags: { kind: string; evidence: string; severity: string; file?: string; line?: number; seq?: number; rawLine?: number; suspected?: boolean; cleared?: { by: string; reason: string; atMs: number } }[] | null;
+  flags: { kind: string; evidence: string; severity: string; file?: string; line?: number; seq?: number; rawLine?: number; suspected?: boolean; cleared?: { by: string; reason: string; atMs: number }; meaning: string }[] | null;
   milestones: Milestone[] | null;
   perTurn: { turn: number; index: number; lane: string; inputTokens: number; outputTokens: number; cacheReadInputTokens: number; cacheCreationInputTokens: number; costUsd: number | null }[] | null;
   traces: { role: string; trace: string; bytes: number; live: boolean }[] | null;
@@ -310,6 +310,7 @@ export interface Experiment {
   kind: "benchmark" | "versus";
   state: "running" | "complete" | "incomplete" | "damaged" | "empty";
   problem?: string;
+  stopped?: string;
   createdMs: number;
   updatedMs: number;
   family: string;
@@ -439,6 +440,7 @@ export interface Group {
   judge?: { asked: number; passed: number; failed: number; undecided: number; mechanical?: Interval; costUsd: number | null; models?: string[]; digests?: string[]; agreement?: { votes: number; runs: number; unanimous: number; observed: number; alpha?: { value: number; se?: number; observed: number; expected: number; items: number }; kappa?: { value: number; se?: number; observed: number; expected: number; items: number }; effectiveVotes?: number }; corrected?: { status: string; passRate?: Interval; judged?: Interval; observed: number; calibration: { agent?: string; tp: number; m1: number; tn: number; m0: number }; perArm?: boolean; design: string; caveat?: string } };
   errors?: Record<string, number>;
   causes?: { class: string; cause?: string; message: string; wayOut?: string; runs: number }[];
+  cheats?: { what: string; runs: number; wayOut: string }[];
   limits?: Record<string, number>;
   flow?: { planned: number; started: number; retried: number; why?: Record<string, number>; limited: number; held: number; graded: number };
   load?: { concurrency?: number; held?: number; repeated?: number };
@@ -715,6 +717,7 @@ export interface TraceOverview {
   experiment: string;
   cell: CellId | null;
   verdict?: string;
+  given?: Given;
   overview: { metadata: { timestamp: string | null; sessionId: string | null; model: string | null; claudeCodeVersion: string | null; tools: unknown; permissionMode: string | null }; summary: { result: string; isError: boolean; totalCostUsd: number | null; durationMs: number; numTurns: number; tokenUsage: { inputTokens: number; outputTokens: number; cacheReadInputTokens: number; cacheCreationInputTokens: number } | null; modelUsage: unknown }; turnCount: number; resultEventTurns: number | null; turnPopulations: { turnCount: string; resultEventTurns: string }; tools: { tool: string; count: number }[] | null; taskPrompt: string | null; verdict?: string; closing?: string; discussionId?: string; turns: number; lanes: { lane: string; dialect?: string; agent?: string; model?: string; turns: number; costUsd: number | null; firstMs?: number; lastMs?: number }[] | null; problems: { skippedLines: number; torn?: boolean; noEnd?: boolean; brokenBlocks?: number; droppedDeltas?: number; first?: { line: number; reason: string }[] } } | null;
   cost: unknown;
   stats: { totals: unknown; modelUsage: unknown; divergence: { field: string; perMessageSum: number; resultEventSum: number } | null } | null;

@@ -79,32 +79,31 @@ interface PromptsAnswer {
   lanes: { lane: string; prompts: { source: string; label: string; turnIndex: number; content: string }[] | null }[] | null;
 }
 
-export function Prompts(props: { trace: string }): JSX.Element {
+/** What every call brought beside the conversation. Read when opened: it takes the whole trace. */
+export function Prompts(props: { trace: string; aside: string }): JSX.Element {
   const [open, setOpen] = useState(false);
   const { data, failure } = useApi<PromptsAnswer>(open ? url("trace/prompts", [["trace", props.trace]]) : null);
   const lanes = (data?.lanes ?? []).filter((l) => l.prompts?.length);
   return (
-    <section>
-      <details onToggle={(e) => setOpen(e.currentTarget.open)}>
-        <summary>
-          <h2 class="inline">Prompts</h2>
-        </summary>
-        {failure && <Problem message={failure.message}>{failure.hint}</Problem>}
-        {data && !lanes.length && <Empty title="The trace holds no prompt." />}
-        {lanes.flatMap((l) =>
-          (l.prompts ?? []).map((p, i) => (
-            <div key={l.lane + i} class="printed">
-              <h3>
-                {visible(`${l.lane} · ${p.label || p.source}`)} <span class="aside">
-                  {bytes(p.content.length)}
-                  {p.turnIndex > 0 ? `, from turn ${p.turnIndex}` : ""}
-                </span>
-              </h3>
-              <pre tabIndex={0}>{visible(p.content)}</pre>
-            </div>
-          )),
-        )}
-      </details>
-    </section>
+    <details onToggle={(e) => setOpen(e.currentTarget.open)}>
+      <summary>
+        System prompt <span class="soft">{props.aside}</span>
+      </summary>
+      {failure && <Problem message={failure.message}>{failure.hint}</Problem>}
+      {data && !lanes.length && <p class="soft">The trace holds none; run with --record bodies to keep what is sent to the model.</p>}
+      {lanes.flatMap((l) =>
+        (l.prompts ?? []).map((p, i) => (
+          <div key={l.lane + i} class="printed">
+            <p class="strong">
+              {visible(`${l.lane} · ${p.label || p.source}`)} <span class="soft">
+                {bytes(p.content.length)}
+                {p.turnIndex > 0 ? `, from turn ${p.turnIndex}` : ""}
+              </span>
+            </p>
+            <pre tabIndex={0}>{visible(p.content)}</pre>
+          </div>
+        )),
+      )}
+    </details>
   );
 }

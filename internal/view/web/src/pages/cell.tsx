@@ -10,13 +10,13 @@ import { useKeys } from "../keys";
 import { useEvents } from "../live";
 import { go, href, place } from "../router";
 import { OwnTranscript } from "../transcript";
-import type { Cell, CellDetail, CellId, Status } from "../types";
+import type { Cell, CellDetail, CellId, Status, TraceOverview } from "../types";
 import { Copy, Empty, Link, Mark, outcomeWord, Page, Problem, Reading, Warnings } from "../ui";
 import type { PanelVerdict, VersusCell } from "../types";
-import { Calls, Prompts } from "./behind";
+import { Asked } from "./asked";
+import { Calls } from "./behind";
 import { SideBySide } from "./compare";
 import { citedBy, Evidence, Milestones, PanelVotes, Votes } from "./evidence";
-import { GivenToModel } from "./given";
 import { began } from "./grid";
 import { CellControls } from "./live";
 
@@ -96,19 +96,19 @@ function Body(props: { id: string; detail: CellDetail }): JSX.Element {
   const { detail } = props;
   const main = detail.traces?.find((t) => t.role === "agent") ?? detail.traces?.[0];
   const panel = usePanel(props.id, detail);
+  const { overview } = useApi<TraceOverview>(main ? url("trace/overview", [["trace", main.trace]]) : null).data ?? {};
+  const given = detail.record?.treatment;
   const citations = useMemo(() => [...(detail.judge?.votes ?? []).flatMap((v) => v.citations ?? []), ...citedBy(panel)], [detail.judge, panel]);
   return (
     <>
       <Outcome detail={detail} />
       <Warnings list={detail.problems} />
+      <Part title="What the agent was asked" aside={given ? `context ${visible(given.context)}` : ""}>
+        <Asked trace={main?.trace} prompt={overview && overview.taskPrompt} given={given} />
+      </Part>
       <Part title="Evidence">
         <Evidence detail={detail} />
       </Part>
-      {detail.record && (
-        <Part title="Given to the model" aside={detail.record.treatment ? `context ${visible(detail.record.treatment.context)}` : ""}>
-          <GivenToModel given={detail.record.treatment} />
-        </Part>
-      )}
       {detail.milestones?.length ? (
         <Part title="Milestones">
           <Milestones list={detail.milestones} endMs={detail.cell.durationMs} trace={main?.trace} entryOf={(turn) => detail.perTurn?.find((t) => t.turn === turn)?.index} />
@@ -138,7 +138,6 @@ function Body(props: { id: string; detail: CellDetail }): JSX.Element {
         </Part>
       )}
       {main && detail.hasCalls && <Calls trace={main.trace} />}
-      {main && detail.hasPrompts && <Prompts trace={main.trace} />}
       <Part title="Transcript" aside={<TraceLinks detail={detail} more={main && <SideBySide id={props.id} detail={detail} trace={main.trace} />} />}>
         {main ? <OwnTranscript key={main.trace} trace={main.trace} /> : <Empty title="There is no trace of this attempt." />}
       </Part>

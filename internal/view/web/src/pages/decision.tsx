@@ -1,6 +1,6 @@
 // The decision: the claim, its confidence interval and the cost.
 import type { JSX } from "preact";
-import { count, factor, money, percent, points, visible } from "../format";
+import { count, factor, money, percent, points, prose, upper, visible } from "../format";
 import type { ExperimentDetail, Factor, FamilyComparison, Group } from "../types";
 import { Link, Name, rateLabel, Warnings, Whisker } from "../ui";
 import { ClaimWord, toneOf } from "./experiments";
@@ -12,7 +12,9 @@ export function Decision(props: { detail: ExperimentDetail }): JSX.Element {
     <div class="decision">
       <div class="claim">
         <Claim detail={detail} groups={groups} />
+        {detail.experiment.stopped && <p>{prose(upper(detail.experiment.stopped))}.</p>}
         <Causes groups={groups} />
+        <Cheats groups={groups} />
         <Price detail={detail} />
         <Conditions detail={detail} groups={groups} />
         <TreatmentLines detail={detail} groups={groups} />
@@ -104,11 +106,11 @@ function Claim(props: { detail: ExperimentDetail; groups: Group[] }): JSX.Elemen
     <>
       <h1 class="sentence">
         <span class={tone}>{visible(head)}. </span>
-        {visible(text.charAt(0).toUpperCase() + text.slice(1))}.
+        {prose(upper(text))}.
       </h1>
-      <p>{visible((evidence ?? []).join(" · "))}</p>
+      <p>{prose((evidence ?? []).join(" · "))}</p>
       {rest?.map((why) => (
-        <p key={why}>{visible(why.charAt(0).toUpperCase() + why.slice(1))}.</p>
+        <p key={why}>{prose(upper(why))}.</p>
       ))}
     </>
   );
@@ -123,6 +125,21 @@ function Causes(props: { groups: Group[] }): JSX.Element {
           <p key={`${g.name}/${c.class}/${c.cause ?? ""}`}>
             {count(c.runs, "run")} of {visible(g.provenance.arm || g.name)} without a verdict ({visible(c.class)}): {visible(c.message)}
             {c.wayOut && <span class="soft"> What to do: {c.wayOut}.</span>}
+          </p>
+        )),
+      )}
+    </>
+  );
+}
+
+/** For what runs were disqualified, with the advice of the terminal. */
+function Cheats(props: { groups: Group[] }): JSX.Element {
+  return (
+    <>
+      {props.groups.flatMap((g) =>
+        (g.cheats ?? []).map((c) => (
+          <p key={`${g.name}/${c.what}`}>
+            <span class="fail-text">{count(c.runs, "run")} disqualified</span>: {visible(g.provenance.arm || g.name)} {c.what}.<span class="soft"> What to do: {c.wayOut}.</span>
           </p>
         )),
       )}
@@ -231,7 +248,7 @@ function TreatmentLines(props: { detail: ExperimentDetail; groups: Group[] }): J
   return (
     <div class="soft">
       {[...new Set(lines)].map((line) => (
-        <p key={line}>{visible(line)}</p>
+        <p key={line}>{prose(line)}</p>
       ))}
     </div>
   );

@@ -62,16 +62,23 @@ function Flags(props: { flags: CellDetail["flags"] }): JSX.Element | null {
         <tbody>
           {props.flags.map((f, i) => (
             <tr key={i}>
-              <td class={f.severity === "high" ? "fail-text" : ""}>{visible(f.severity)}</td>
-              <td>{visible(f.kind)}</td>
+              <td class={f.severity === "medium" ? "" : "fail-text"}>{visible(f.severity)}</td>
+              <td>{visible(f.meaning)}</td>
               <td>{visible(f.evidence)}</td>
-              <td class="soft">{f.file ? visible(`${f.file}:${f.line}`) : ""}</td>
+              <td class="soft">{visible(at(f))}</td>
             </tr>
           ))}
         </tbody>
       </table>
     </>
   );
+}
+
+/** Where a flag points. A negative line was removed. */
+function at(f: NonNullable<CellDetail["flags"]>[number]): string {
+  if (!f.file) return f.rawLine ? `line ${f.rawLine} of the trace` : "";
+  if (!f.line) return f.file;
+  return `${f.file}, ${f.line < 0 ? "removed line" : "line"} ${Math.abs(f.line)}`;
 }
 
 const words: Record<string, string> = {

@@ -2,7 +2,7 @@
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { frozen, useApi, url } from "../api";
-import { bytes, duration, money, percent, visible, whole } from "../format";
+import { bytes, duration, money, percent, prose, visible, whole } from "../format";
 import { Bar } from "../frame";
 import { useKeys } from "../keys";
 import { useEvents } from "../live";
@@ -142,15 +142,23 @@ function Claim(props: { experiment: Experiment }): JSX.Element {
       </>
     );
   }
-  if (e.claim) return <ClaimWord claim={e.claim} sentence={e.sentence} />;
-  if ((e.arms?.length ?? 0) > 2) return <span class="soft">{e.arms?.length} arms</span>;
-  return <span class="soft">{e.arms?.length === 1 ? "one arm, nothing compared" : "none yet"}</span>;
+  return (
+    <>
+      {e.claim ? <ClaimWord claim={e.claim} sentence={e.sentence} /> : <span class="soft">{compared(e.arms?.length ?? 0)}</span>}
+      {e.stopped && <div class="soft clamp">{prose(e.stopped)}</div>}
+    </>
+  );
+}
+
+function compared(arms: number): string {
+  if (arms > 2) return `${arms} arms`;
+  return arms === 1 ? "one arm, nothing compared" : "none yet";
 }
 
 export function ClaimWord(props: { claim: string; sentence: string }): JSX.Element {
   const tone = props.claim === "improved" ? "pass-text" : props.claim === "regressed" ? "fail-text" : "";
   return (
-    <span class={"claim-word " + tone} title={visible(props.sentence)}>
+    <span class={"claim-word " + tone} title={prose(props.sentence)}>
       {props.claim}
     </span>
   );

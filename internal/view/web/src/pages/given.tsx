@@ -69,8 +69,6 @@ function grade(p: GivenPiece): string {
 
 function facts(g: Given): string[] {
   const lines: string[] = [];
-  if (g.systemTokens) lines.push(`System prompt: about ${count(g.systemTokens, "token")}, of which ${whole(g.vendorTokens ?? 0)} come with the agent.`);
-  if (g.tools?.length) lines.push(`${count(g.tools.length, "tool")} offered: ${g.tools.join(", ")}.`);
   for (const s of g.served ?? []) lines.push(`Served by ${s.model} in ${count(s.calls, "call")}${s.asked && s.asked !== s.model ? `, asked for as ${s.asked}` : ""}.`);
   if (g.programs?.length) lines.push(`Files that let the agent run programs of the project: ${g.programs.join(", ")}.`);
   if (g.managed?.length) lines.push(`Files of the administrator that the agent may have read: ${g.managed.join(", ")}.`);

@@ -11,7 +11,8 @@ import { useStore } from "../store";
 import { Transcript } from "../transcript";
 import type { ExperimentDetail } from "../types";
 import { Link, Page, Warnings } from "../ui";
-import { Calls, Prompts } from "./behind";
+import { Asked } from "./asked";
+import { Calls } from "./behind";
 
 export function TracePage(props: { trace: string }): JSX.Element {
   const store = useStore(props.trace);
@@ -28,12 +29,19 @@ export function TracePage(props: { trace: string }): JSX.Element {
       <Page title={name} wide>
         <h1 class="hidden-text">{visible(name)}</h1>
         {(data?.overview?.lanes?.length ?? 0) > 1 && <Sequence trace={props.trace} lanes={(data?.overview?.lanes ?? []).map((l) => l.lane)} />}
+        {data?.overview && (
+          <details class="asked-of">
+            <summary>
+              What the agent was asked <span class="soft">{visible(cutMiddle((data.overview.taskPrompt ?? "").trim().split("\n", 1)[0] ?? "", 120))}</span>
+            </summary>
+            <Asked trace={props.trace} prompt={data.overview.taskPrompt} given={data.given} />
+          </details>
+        )}
         <Warnings list={unread(data?.overview?.problems)} />
         <Transcript store={store} />
         {data && (
           <div class="below">
             <Calls trace={props.trace} />
-            <Prompts trace={props.trace} />
           </div>
         )}
       </Page>
