@@ -60,7 +60,7 @@ func (m UserMessage) Attached(kind string) {
 func (m UserMessage) Result(callID string, isError bool, content string) {
 	result := Returned{CallID: callID, IsError: isError, Content: content}
 	if isError {
-		result.ExitCode = exitCode(content)
+		result.ExitCode = ExitCode(content)
 	}
 	m.Fold.ToolResult(m.Origin, result)
 }
@@ -68,8 +68,8 @@ func (m UserMessage) Result(callID string, isError bool, content string) {
 // Unknown counts a part that is not understood.
 func (m UserMessage) Unknown() { m.Fold.Unknown() }
 
-// exitCode reads the exit code that a failed command's result begins with.
-func exitCode(content string) *int {
+// ExitCode reads the exit code that a failed command's result begins with; nil if there is none.
+func ExitCode(content string) *int {
 	rest, ok := strings.CutPrefix(content, "Exit code ")
 	if !ok {
 		return nil

@@ -164,6 +164,9 @@ func (e *Cursor) decode() *Entry {
 	case RoleToolResult:
 		p := &e.ev.Parts[e.part]
 		t.ToolUseID, t.IsError, t.Result = optional(p.ID), p.IsError, resultText(p.Content)
+		if t.IsError && t.Result != nil {
+			t.ExitCode = session.ExitCode(*t.Result)
+		}
 	}
 	return t
 }

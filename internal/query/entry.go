@@ -53,6 +53,8 @@ type Entry struct {
 	// none.
 	Result  *string
 	IsError bool
+	// ExitCode is that of a command; nil if the agent does not say.
+	ExitCode *int
 
 	// verbatim is the entry as a structured document has it; it is printed unchanged.
 	verbatim json.RawMessage

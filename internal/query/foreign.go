@@ -71,6 +71,9 @@ func (f *foreignLane) entry(e *session.EnrichedEvent) *Entry {
 		t.Role, t.IsError = RoleToolResult, e.Result.IsError
 		id, content := e.Result.CallID, e.Result.Content
 		t.ToolUseID, t.Result = &id, &content
+		if e.Result.ExitCode != nil {
+			t.ExitCode = new(*e.Result.ExitCode)
+		}
 	case session.KindSystemPrompt:
 		t.system("system_prompt", map[string]any{"label": e.Label, "content": e.Text})
 	case session.KindError:

@@ -9,6 +9,7 @@ import (
 	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/internal/jsonenc"
 	"github.com/fit-eval/fit/internal/query"
+	"github.com/fit-eval/fit/session"
 )
 
 // entry is an entry of a trace as pages show it.
@@ -54,6 +55,8 @@ type callResult struct {
 	Bytes      int        `json:"bytes"`
 	Cut        bool       `json:"cut"`
 	DurationMs *int64     `json:"durationMs"`
+	ExitCode   *int       `json:"exitCode,omitempty"`
+	FirstError string     `json:"firstError,omitempty"` // the first line of a failure
 	Images     []imageRef `json:"images,omitempty"`
 }
 
@@ -252,7 +255,7 @@ func imageIn(raw json.RawMessage) (kind, data string, ok bool) {
 }
 
 func resultOf(e *query.Entry, calledMs int64) *callResult {
-	result := &callResult{Index: e.Index, IsError: e.IsError}
+	result := &callResult{Index: e.Index, IsError: e.IsError, ExitCode: e.ExitCode}
 	if e.TimestampMs > 0 && calledMs > 0 && e.TimestampMs >= calledMs {
 		result.DurationMs = new(e.TimestampMs - calledMs)
 	}
@@ -268,7 +271,20 @@ func resultOf(e *query.Entry, calledMs int64) *callResult {
 		texts = append(texts, part.text)
 	}
 	result.Text, result.Bytes, result.Cut = cut(strings.Join(texts, "\n"), cutAt)
+	if e.IsError || e.ExitCode != nil && *e.ExitCode != 0 {
+		result.FirstError = firstError(result.Text)
+	}
 	return result
+}
+
+// firstError returns the first line of a failure that says something beside the exit code.
+func firstError(text string) string {
+	for line := range strings.SplitSeq(text, "\n") {
+		if line = strings.TrimSpace(line); line != "" && session.ExitCode(line) == nil {
+			return display.CutRunes(line, titleLength)
+		}
+	}
+	return ""
 }
 
 // cut returns the beginning of a text, how long the whole is, and whether it was cut.

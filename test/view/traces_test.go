@@ -77,6 +77,27 @@ func TestTrace(t *testing.T) {
 	b.run(t, "earlyLink", map[string]any{"url": url, "at": 151, "text": "step 50 of the plan"})
 }
 
+// TestReadable: what a model writes is Markdown, unless its source is wanted; changes of files are
+// diffs; a closed call has its exit code and the first line of its error; terminals have colours.
+// Nothing of it is more than text.
+func TestReadable(t *testing.T) {
+	t.Parallel()
+	c := begin()
+	c.text("# The plan\n\n1. **Read** `calc.go`\n2. mend it\n   - with care\n\n> as asked\n\n" +
+		"| file | lines |\n|---|--:|\n| calc.go | 4 |\n\n```go\nfunc Add() {}\n```\n\n" +
+		"[the docs](https://evil.example/x) ![](https://evil.example/p.png)\n\n<script>alert(1)</script><img src=x onerror=alert(2)> [x](javascript:alert(3))")
+	c.call("Edit", map[string]any{
+		"file_path":  "calc.go",
+		"old_string": "func Add() {\n\treturn 1\n}\n",
+		"new_string": "func Add() {\n\treturn 2\n}\n",
+	}, "done", false)
+	c.call("Write", map[string]any{"file_path": "notes.md", "content": "first\nsecond\n"}, "done", false)
+	c.call("Bash", map[string]any{"command": "go test ./..."}, "Exit code 2\n\nsyntax error near here\nmore", true)
+	c.call("Bash", map[string]any{"command": "ls --color"},
+		"\x1b[1;32mgreen\x1b[0m plain \x1b[31mred\x1b[0m \x1b]0;title\x07 \x1b[2J", false)
+	chromium(t).run(t, "readable", map[string]any{"url": serve(t, c.save(t))})
+}
+
 // An image that is none, and one that may hold a script, are not shown as images.
 func TestImages(t *testing.T) {
 	t.Parallel()

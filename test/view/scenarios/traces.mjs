@@ -1,5 +1,5 @@
 // Traces: search, filters, permanent links, growth, and what hostile agents write.
-import { accessible, check, equal, open, reads, together } from "./common.mjs";
+import { accessible, check, contrast, equal, open, reads, together } from "./common.mjs";
 
 async function openTrace(page, args, query = "") {
   await open(page, args);
@@ -24,6 +24,40 @@ export async function search(page, args) {
   await page.waitForFunction((at) => location.hash.includes("at=" + at), args.error);
   await page.locator(".entry.chosen").waitFor();
   await accessible(page, "a search in a trace");
+}
+
+/** Markdown, changes of files, exit codes and colours, and that none of it is more than text. */
+export async function readable(page, args) {
+  await openTrace(page, args);
+  const said = page.locator(".markdown").first();
+  await said.waitFor();
+  equal(await said.locator(".heading").innerText(), "The plan", "the heading");
+  equal(await said.locator("ol > li").count(), 2, "the list");
+  equal(await said.locator("ol ul li").innerText(), "with care", "the list within");
+  equal(await said.locator("table tbody td").allInnerTexts(), ["calc.go", "4"], "the table");
+  equal(await said.locator("strong").innerText(), "Read", "what is strong");
+  equal(await said.locator("pre .hljs-keyword").innerText(), "func", "the code");
+  equal(await page.locator("main .entry :is(script, img, .markdown a)").count(), 0, "what a model wrote is text");
+  await reads(page, "<script>alert(1)</script><img src=x onerror=alert(2)>");
+  await reads(page, "the docs (https://evil.example/x)");
+  await page.getByLabel("source").check();
+  await reads(page, "**Read** `calc.go`");
+  equal(await page.locator(".entry .markdown").count(), 0, "Markdown where the source is wanted");
+  await page.reload();
+  await reads(page, "**Read** `calc.go`");
+  await page.getByLabel("source").uncheck();
+  const failed = page.locator(".call", { hasText: "go test ./..." });
+  equal((await failed.innerText()).replace(/\s+/g, " "), "Bash go test ./... ✕ exit 2 syntax error near here", "a closed call");
+  for (const summary of await page.locator(".entry details > summary").all()) await summary.click();
+  const lines = (n) => page.locator(".edit").nth(n).locator(".line").evaluateAll((list) => list.map((l) => l.querySelector(".sign").innerText + l.querySelector("code").innerText));
+  equal(await lines(0), [" func Add() {", "-\treturn 1", "+\treturn 2", " }"], "the edit");
+  equal(await lines(1), ["+first", "+second"], "the file that was written");
+  equal(await page.locator(".ansi-2").innerText(), "green", "what a terminal shows in green");
+  equal(await page.locator(".ansi-1").innerText(), "red", "what a terminal shows in red");
+  await reads(page, "\\x1b]0;title\\x07 \\x1b[2J");
+  await accessible(page, "what an agent wrote");
+  await page.emulateMedia({ colorScheme: "dark" });
+  await contrast(page, "what an agent wrote, in the dark");
 }
 
 export async function filters(page, args) {

@@ -53,10 +53,16 @@ interface Node {
   children?: Node[];
 }
 
-/** One line with its tokens. A long line is not worth the time, and is shown plain. */
-function Code(props: { text: string; language?: string }): JSX.Element {
+/** The language of a file, or the one that a block of Markdown names. */
+export function languageOf(name: string): string | undefined {
+  const known = byExtension.get(name.split(".").pop() ?? "");
+  return known ?? (languages.registered(name) ? name : undefined);
+}
+
+/** A piece of code with its tokens. */
+export function Highlighted(props: { text: string; language?: string; most: number }): JSX.Element {
   const text = visible(props.text);
-  if (!props.language || text.length > 500) return <>{text}</>;
+  if (!props.language || text.length > props.most) return <>{text}</>;
   return <>{children(languages.highlight(props.language, text) as Node)}</>;
 }
 
@@ -68,6 +74,8 @@ function children(node: Node): ComponentChildren {
 }
 
 const firstLines = 400;
+// A longer line is not worth the time, and is shown plain.
+const longLine = 500;
 
 export function Diff(props: { diff: Changes; citations?: Citation[] }): JSX.Element {
   const files = props.diff.changes;
@@ -86,7 +94,7 @@ function FileDiff(props: { file: FileChange; citations: Citation[]; open: boolea
   const { file } = props;
   const [whole, setWhole] = useState(false);
   const [open, setOpen] = useState(props.open);
-  const language = byExtension.get(file.name.split(".").pop() ?? "");
+  const language = languageOf(file.name);
   const cited = (l: Line): Citation | undefined =>
     props.citations.find((c) => (c.line < 0 ? l.sign === "-" && l.before === -c.line : l.after === c.line));
   const all = file.lines;
@@ -118,7 +126,7 @@ function FileDiff(props: { file: FileChange; citations: Citation[]; open: boolea
 
 const kinds: Record<Line["sign"], string> = { "+": "added", "-": "removed", "@": "hunk", "\\": "hunk", " ": "" };
 
-function DiffLine(props: { line: Line; language?: string; cited?: Citation }): JSX.Element {
+export function DiffLine(props: { line: Line; language?: string; cited?: Citation }): JSX.Element {
   const { line, cited } = props;
   const plain = line.sign === "@" || line.sign === "\\";
   return (
@@ -126,7 +134,7 @@ function DiffLine(props: { line: Line; language?: string; cited?: Citation }): J
       <span class="at">{line.before ?? ""}</span>
       <span class="at">{line.after ?? ""}</span>
       <span class="sign">{plain ? "" : line.sign}</span>
-      <code>{plain ? visible(line.text) : <Code text={line.text} language={props.language} />}</code>
+      <code>{plain ? visible(line.text) : <Highlighted text={line.text} language={props.language} most={longLine} />}</code>
       {cited && <span class="hidden-text">cited by a judge</span>}
     </div>
   );

@@ -1,8 +1,11 @@
 // One entry of a transcript. What agents wrote is only ever put into text nodes.
 import type { ComponentChildren, JSX } from "preact";
 import { useState } from "preact/hooks";
+import { coloured } from "./ansi";
 import { frozen, url } from "./api";
-import { absolute, bytes, cutMiddle, duration, short, visible } from "./format";
+import { changesIn, EditView } from "./edits";
+import { absolute, bytes, count, cutMiddle, duration, short, visible } from "./format";
+import { Markdown } from "./markdown";
 import { place } from "./router";
 import type { Store } from "./store";
 import type { Block, CallOutcome, Entry, Picture } from "./types";
@@ -15,6 +18,8 @@ export interface Shown {
   /** True in a filtered list, where a result may stand without its call. */
   alone: boolean;
   startMs: number;
+  /** True where the text of models is shown as it was written, and not as Markdown. */
+  source: boolean;
 }
 
 /** Reports whether an entry is drawn as part of another. */
@@ -92,7 +97,7 @@ function BlockView(props: { block: Block; at: number; entry: Entry; shown: Shown
   const key = `${entry.index}.${props.at}`;
   switch (block.type) {
     case "text":
-      return entry.role === "tool_result" ? <Result block={block} entry={entry} shown={shown} /> : <Long text={block.text ?? ""} cut={block.cut} bytes={block.bytes} entry={entry} shown={shown} class="prose" />;
+      return entry.role === "tool_result" ? <Result block={block} entry={entry} shown={shown} /> : <Long text={block.text ?? ""} cut={block.cut} bytes={block.bytes} entry={entry} shown={shown} class="prose" as={shown.source ? undefined : "markdown"} />;
     case "thinking":
       return (
         <Fold id={key} shown={shown} head={<span class="soft">thinking: {visible(cutMiddle(firstLine(block.text ?? ""), 100))}</span>}>
@@ -121,7 +126,7 @@ function Result(props: { block: Block; entry: Entry; shown: Shown }): JSX.Elemen
   return (
     <div class={"result" + (entry.isError ? " bad" : "")}>
       {entry.callIndex !== undefined && entry.callIndex !== null && <a href={permalink(shown.store.trace, entry.callIndex)}>of call {entry.callIndex}</a>}
-      <Long text={block.text ?? ""} cut={block.cut} bytes={block.bytes} entry={entry} shown={shown} />
+      <Long text={block.text ?? ""} cut={block.cut} bytes={block.bytes} entry={entry} shown={shown} as="terminal" />
     </div>
   );
 }
@@ -158,6 +163,7 @@ function Call(props: { id: string; block: Block; entry: Entry; shown: Shown }): 
         <span class="call">
           <span class="strong">{visible(cutMiddle(block.name ?? "", 40))}</span> <code><Marked text={title} marker={shown.marker} /></code>
           <CallEnd result={result} />
+          {result?.firstError && <span class="first-error fail-text">{visible(cutMiddle(result.firstError, 160))}</span>}
         </span>
       }
     >
@@ -180,7 +186,8 @@ function CallEnd(props: { result?: CallOutcome | null }): JSX.Element {
   if (!result) return <span class="soft end">no result</span>;
   return (
     <span class="end">
-      {result.isError && <span class="fail-text">✕ error </span>}
+      {(result.isError || result.exitCode) && <span class="fail-text">✕ {typeof result.exitCode === "number" ? "" : "error"} </span>}
+      {typeof result.exitCode === "number" && <span class={result.exitCode ? "fail-text" : "soft"}>exit {result.exitCode} </span>}
       <span class="soft">{typeof result.durationMs === "number" ? duration(result.durationMs) : ""}</span>
     </span>
   );
@@ -192,7 +199,7 @@ function ResultOf(props: { result: CallOutcome; shown: Shown }): JSX.Element {
   return (
     <>
       {(result.text || !result.images?.length) && (
-        <Long text={wholeText(entry) ?? result.text} cut={wholeText(entry) === undefined && result.cut} bytes={result.bytes} entry={{ index: result.index }} shown={shown} />
+        <Long text={wholeText(entry) ?? result.text} cut={wholeText(entry) === undefined && result.cut} bytes={result.bytes} entry={{ index: result.index }} shown={shown} as="terminal" />
       )}
       {(result.images ?? []).map((p) => (
         <Image key={p.block} trace={shown.store.trace} picture={p} />
@@ -209,7 +216,10 @@ function wholeText(entry: Entry | undefined): string | undefined {
 
 function Input(props: { block: Block; entry: Entry; shown: Shown }): JSX.Element {
   const { block } = props;
-  const fields = block.cut ? null : members(block.input ?? "");
+  const [limit, setLimit] = useState(400);
+  const value = block.cut ? undefined : parsed(block.input ?? "");
+  const change = changesIn(value);
+  const fields = members(value)?.filter(([name]) => !change?.fields.includes(name));
   if (!fields) return <Long text={block.input ?? ""} cut={block.cut} bytes={block.bytes} entry={props.entry} shown={props.shown} />;
   return (
     <>
@@ -219,18 +229,27 @@ function Input(props: { block: Block; entry: Entry; shown: Shown }): JSX.Element
           <Long text={value} entry={props.entry} shown={props.shown} />
         </div>
       ))}
+      {change && <EditView name={change.name} lines={change.lines} limit={limit} />}
+      {change && change.lines.length > limit && (
+        <button type="button" class="plain" onClick={() => setLimit((n) => n * 8)}>
+          show {count(change.lines.length - limit, "more line")}
+        </button>
+      )}
     </>
   );
 }
 
-function members(input: string): [string, string][] | null {
+function parsed(input: string): unknown {
   try {
-    const value: unknown = JSON.parse(input);
-    if (typeof value !== "object" || value === null || Array.isArray(value)) return null;
-    return Object.entries(value).map(([k, v]) => [k, typeof v === "string" ? v : JSON.stringify(v, null, 2)]);
+    return JSON.parse(input);
   } catch {
-    return null;
+    return undefined;
   }
+}
+
+function members(value: unknown): [string, string][] | null {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return null;
+  return Object.entries(value).map(([k, v]) => [k, typeof v === "string" ? v : JSON.stringify(v, null, 2)]);
 }
 
 function SystemEntry(props: { entry: Entry; shown: Shown }): JSX.Element {
@@ -254,7 +273,7 @@ function pretty(entry: Entry): string {
 const firstStep = 16 * 1024;
 
 /** Text of any length: the rest is read when asked for, and shown in steps that a browser can lay out. */
-function Long(props: { text: string; cut?: boolean; bytes?: number; entry: { index: number }; shown: Shown; class?: string }): JSX.Element {
+function Long(props: { text: string; cut?: boolean; bytes?: number; entry: { index: number }; shown: Shown; class?: string; as?: "markdown" | "terminal" }): JSX.Element {
   const [limit, setLimit] = useState(firstStep);
   const [trouble, setTrouble] = useState("");
   const part = props.text.length > limit ? props.text.slice(0, limit) : props.text;
@@ -269,9 +288,17 @@ function Long(props: { text: string; cut?: boolean; bytes?: number; entry: { ind
   }
   return (
     <>
-      <pre class={props.class}>
-        <Marked text={visible(part)} marker={props.shown.marker} />
-      </pre>
+      {props.as === "markdown" ? (
+        <Markdown text={part} show={(text) => <Marked text={visible(text)} marker={props.shown.marker} />} />
+      ) : (
+        <pre class={props.class}>
+          {(props.as === "terminal" ? coloured(part) : [{ text: part, name: "" }]).map((p, i) => (
+            <span key={i} class={p.name || undefined}>
+              <Marked text={visible(p.text)} marker={props.shown.marker} />
+            </span>
+          ))}
+        </pre>
+      )}
       {(props.cut || part.length < props.text.length) && (
         <button type="button" class="plain" onClick={more}>
           show more of {bytes(props.bytes ?? props.text.length)}

@@ -5,7 +5,7 @@ import type { Criteria } from "./find";
 import { lowerBound } from "./find";
 import { visible, whole } from "./format";
 import { useKeys } from "./keys";
-import { setQuery } from "./router";
+import { place, setQuery } from "./router";
 import type { Store } from "./store";
 import type { Hits } from "./transcript";
 
@@ -50,6 +50,9 @@ export function Tools(props: ToolsProps): JSX.Element {
       <Choice name="role" all="any entry" value={c.role} options={["assistant", "user", "tool_result", "system"]} />
       <label class="check">
         <input type="checkbox" checked={c.errors === "1"} onChange={(e) => setQuery({ errors: e.currentTarget.checked ? "1" : "" })} /> errors only
+      </label>
+      <label class="check" title="text as it was written, and not as Markdown">
+        <input type="checkbox" checked={place.value.query.get("source") === "1"} onChange={(e) => setQuery({ source: e.currentTarget.checked ? "1" : "" })} /> source
       </label>
       <button type="button" onClick={props.onError} title="e">
         next error

@@ -151,7 +151,7 @@ function useEntries(store: Store, view: number[] | null, alone: boolean, hits: n
   const count = view ? view.length : Math.max(0, Math.min(partSize, (total ?? 0) - base));
   const indexAt = (n: number): number => (view ? (view[n] as number) : base + n);
   const startMs = store.get(0)?.timestampMs ?? 0;
-  const shown: Shown = { store, marker: marker(c), alone, startMs };
+  const shown: Shown = { store, marker: marker(c), alone, startMs, source: place.value.query.get("source") === "1" };
   const rows = useList(scroller, {
     count,
     estimate: () => 56,

@@ -2,6 +2,7 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { bytes, count, visible, whole } from "../format";
+import { Markdown } from "../markdown";
 import type { Given } from "../types";
 import { Prompts } from "./behind";
 import { GivenToModel } from "./given";
@@ -24,7 +25,9 @@ function Prompt(props: { text: string }): JSX.Element {
   const [all, setAll] = useState(props.text.length <= shortPrompt);
   return (
     <>
-      <pre class="prose task-prompt">{visible(all ? props.text : props.text.slice(0, shortPrompt))}</pre>
+      <div class="task-prompt">
+        <Markdown text={all ? props.text : props.text.slice(0, shortPrompt)} show={visible} />
+      </div>
       {!all && (
         <button type="button" class="plain" onClick={() => setAll(true)}>
           show all {bytes(props.text.length)} of the prompt
