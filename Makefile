@@ -103,7 +103,7 @@ vuln:
 fuzz:
 	scripts/fuzz $(FUZZTIME)
 
-bench: bench-start bench-run bench-redact bench-spawn bench-trace bench-session bench-evidence bench-benchmark bench-bus bench-versus bench-judge bench-workspace bench-gateway bench-dataset bench-container bench-acp bench-treatment
+bench: bench-start bench-run bench-redact bench-spawn bench-trace bench-session bench-evidence bench-benchmark bench-bus bench-versus bench-judge bench-workspace bench-gateway bench-dataset bench-container bench-acp bench-treatment bench-results
 
 # What takes too long for make test: everything with every agent, every team of theirs, and sessions of each that are killed forty times.
 soak:
@@ -148,7 +148,7 @@ clean:
 	rm -rf bin dist share
 
 # Benchmarks that gate on a ratio measured within one run; the figures are kept in docs/performance.md.
-.PHONY: bench-start bench-redact bench-spawn bench-stats bench-trace bench-run bench-session bench-evidence bench-benchmark bench-bus bench-versus bench-judge bench-workspace bench-gateway bench-dataset bench-container bench-acp bench-treatment
+.PHONY: bench-start bench-redact bench-spawn bench-stats bench-trace bench-run bench-session bench-evidence bench-benchmark bench-bus bench-versus bench-judge bench-workspace bench-gateway bench-dataset bench-container bench-acp bench-treatment bench-results
 bench-start: build
 	FIT_BENCH=1 $(GO) test ./test/bench -run '^TestStartup$$' -count=1 -v
 
@@ -201,6 +201,10 @@ bench-judge:
 # Samples that a model without tools answers, beside bare calls of the same model, and how long 500 take to load.
 bench-dataset:
 	FIT_BENCH=1 $(GO) test ./internal/experiment/local -run '^TestSpeedOfSamples$$' -count=1 -v
+
+# How fast a log of another harness is read, beside a check that its text is JSON.
+bench-results:
+	FIT_BENCH=1 $(GO) test ./internal/report/results -run '^TestALargeLogIsReadInLittleMemory$$' -count=1 -v
 
 # From the start of a container to the first event of an agent in it, beside the engine's own run.
 bench-container:

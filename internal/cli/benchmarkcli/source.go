@@ -62,6 +62,7 @@ func isDirectory(path string) bool {
 type fromFlags struct {
 	format  console.Choice
 	columns string
+	score   string
 }
 
 func (f *fromFlags) register(flags *pflag.FlagSet) {
@@ -69,10 +70,11 @@ func (f *fromFlags) register(flags *pflag.FlagSet) {
 	flags.Var(&f.format, "from", "read results of another harness in this format (default: recognised by content)")
 	flags.StringVar(&f.columns, "columns", "", "names of a table's columns, e.g. task=id,pass=ok; a table has "+
 		strings.Join(foreign.Columns, ", "))
+	flags.StringVar(&f.score, "scorer", "", "the score that counts, where results of another harness have several")
 }
 
 func (f *fromFlags) options() *foreign.Options {
-	opts := &foreign.Options{Format: f.format.Value, Columns: map[string]string{}}
+	opts := &foreign.Options{Format: f.format.Value, Columns: map[string]string{}, Score: f.score}
 	for _, pair := range console.List(f.columns) {
 		what, name, _ := strings.Cut(pair, "=")
 		opts.Columns[what] = name

@@ -34,3 +34,9 @@ func FuzzTable(f *testing.F) {
 	fuzzFile(f, "table", "x.csv", "task,pass\nt,1\n", "task\tscore\nt\t0.5\n", `{"task":"t","pass":true,"run":1}`,
 		"\ufefftask;pass;error\nt;;503\n")
 }
+
+func FuzzInspect(f *testing.F) {
+	fuzzFile(f, "inspect", "x.json",
+		`{"version": 2, "status": "success", "eval": {"model": "m"}, "samples": [{"id": 1, "epoch": 1, "scores": `+
+			`{"a": {"value": "C"}}}]}`, `{"version":2,"status":"error","samples":[{"id":"a","epoch":1,"x":NaN}]}`)
+}

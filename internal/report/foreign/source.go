@@ -21,6 +21,8 @@ type Options struct {
 	Format string // one of Formats
 	// Columns name columns of a table, by what they hold: {"task": "id"}.
 	Columns map[string]string
+	// Score names the score that counts where a source has several.
+	Score string
 }
 
 // ErrUnknown is the error of files in none of the formats.
@@ -36,7 +38,7 @@ type reader struct {
 
 // readers are all formats. A table is whatever nothing else is.
 func readers() []reader {
-	return []reader{tableReader}
+	return []reader{inspectReader, tableReader}
 }
 
 // Formats are the names of the formats.
@@ -56,6 +58,9 @@ type source struct {
 	from    *ledger.Imported // the file that is being read
 	seen    map[ledger.Cell]bool
 	runs    map[[2]string]int // runs so far, by arm and task
+	series  map[string]int    // the same of what has several files
+	// prefixes tell tasks of several sets apart; where there is one, they go.
+	prefixes map[string]bool
 }
 
 // Read reads the results of another harness: a file or a directory in one of the formats.
@@ -84,6 +89,9 @@ func readAll(path string, files []string, one reader, opts Options) ([]ledger.Re
 		root:    path,
 		seen:    map[ledger.Cell]bool{},
 		runs:    map[[2]string]int{},
+
+		series:   map[string]int{},
+		prefixes: map[string]bool{},
 	}
 	whole := sha256.New()
 	for _, file := range files {
@@ -102,6 +110,11 @@ func readAll(path string, files []string, one reader, opts Options) ([]ledger.Re
 	id := "imported-" + hex.EncodeToString(whole.Sum(nil))[:16]
 	for i := range s.records {
 		s.records[i].Experiment = id
+		for prefix := range s.prefixes {
+			if len(s.prefixes) == 1 {
+				s.records[i].TaskID = strings.TrimPrefix(s.records[i].TaskID, prefix)
+			}
+		}
 	}
 	return s.records, nil
 }
@@ -151,6 +164,15 @@ var notRun = &ledger.Treatment{Unknown: "fit did not run it"}
 // add adds a run. Its index is negative where the source does not number them. It needs a task, an
 // arm and what outcome or failed has set.
 func (s *source) add(r ledger.Record) error {
+	if err := s.complete(&r); err != nil {
+		return err
+	}
+	s.records = append(s.records, r)
+	return nil
+}
+
+// complete fills in what all runs have in common, and checks the whole.
+func (s *source) complete(r *ledger.Record) error {
 	if at := [2]string{r.Arm, r.TaskID}; r.RunIndex < 0 {
 		r.RunIndex = s.runs[at]
 		s.runs[at]++
@@ -166,8 +188,12 @@ func (s *source) add(r ledger.Record) error {
 	if err := r.Validate(); err != nil {
 		return fmt.Errorf("task %s, run %d of %s: %w", r.TaskID, r.RunIndex, r.Arm, err)
 	}
-	s.records = append(s.records, r)
 	return nil
+}
+
+// doubt notes what the file cannot promise.
+func (s *source) doubt(format string, args ...any) {
+	s.from.Doubts = append(s.from.Doubts, fmt.Sprintf(format, args...))
 }
 
 var (
@@ -208,6 +234,22 @@ const maxMessage = 2000
 
 func cut(text string) string {
 	return strings.ToValidUTF8(text[:min(len(text), maxMessage)], "")
+}
+
+// choose returns the score that counts: the one that was asked for, or the only one.
+func (s *source) choose(flag string, names []string) (string, error) {
+	slices.Sort(names)
+	names = slices.Compact(names)
+	switch {
+	case s.Score != "" && slices.Contains(names, s.Score):
+		return s.Score, nil
+	case s.Score != "":
+		return "", choiceErrorf("there is no %s %q; there are %s", flag, s.Score, strings.Join(names, ", "))
+	case len(names) == 1:
+		return names[0], nil
+	}
+	return "", choiceErrorf("there are several scores: %s; choose one with --%s %s", strings.Join(names, ", "), flag,
+		names[0])
 }
 
 // ChoiceError reports that the user must say, or say otherwise, what is read of a source.

@@ -57,6 +57,9 @@ func runsOf(arm string, rate float64) []one {
 var formats = map[string]func(t *testing.T, dir string, runs []one) string{
 	"CSV":        writeCSV,
 	"JSON lines": writeLines,
+
+	"Inspect":      writeInspect,
+	"Inspect JSON": writeInspectJSON,
 }
 
 func write(t *testing.T, path string, content []byte) string {

@@ -33,6 +33,17 @@ func SplitArm(text string, resolve func(path string) string) (dir, arm string) {
 		path = resolve(text)
 	}
 	if _, err := os.Stat(path); err != nil {
+		for at := range len(text) { // names of arms may have colons too
+			if text[at] != ':' || at == 0 {
+				continue
+			}
+			if path = text[:at]; resolve != nil {
+				path = resolve(path)
+			}
+			if _, err := os.Stat(path); err == nil {
+				return text[:at], text[at+1:]
+			}
+		}
 		if at := strings.LastIndex(text, ":"); at > 0 {
 			return text[:at], text[at+1:]
 		}

@@ -1,0 +1,138 @@
+package foreign
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// members calls visit with the name of each member of a JSON object, and a decoder that is at its
+// value. Bare NaN and Infinity, which Python writes, are null.
+func members(in io.Reader, visit func(name string, decoder *json.Decoder) error) error {
+	decoder := json.NewDecoder(&finite{in: in})
+	if token, err := decoder.Token(); err != nil || token != json.Delim('{') {
+		return fmt.Errorf("this is no JSON object: %w", cmp.Or(err, errors.New("it begins with something else")))
+	}
+	seen := map[string]bool{}
+	for decoder.More() {
+		token, err := decoder.Token()
+		if err != nil {
+			return fmt.Errorf("this is not JSON: %w", err)
+		}
+		name, _ := token.(string)
+		if seen[name] {
+			return fmt.Errorf("%q is there twice", name)
+		}
+		seen[name] = true
+		if err := visit(name, decoder); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	_, err := decoder.Token()
+	return err
+}
+
+// elements calls visit with each element of the array that a decoder is at; null has none.
+func elements(decoder *json.Decoder, visit func(raw []byte) error) error {
+	token, err := decoder.Token()
+	if err != nil || token == nil {
+		return err
+	}
+	if token != json.Delim('[') {
+		return errors.New("this is no array")
+	}
+	for decoder.More() {
+		var raw json.RawMessage
+		if err := decoder.Decode(&raw); err != nil {
+			return err
+		}
+		if err := visit(raw); err != nil {
+			return err
+		}
+	}
+	_, err = decoder.Token()
+	return err
+}
+
+// finite replaces the numbers that Python writes and JSON does not have, outside of strings.
+type finite struct {
+	in       io.Reader
+	quoted   bool
+	escaping bool
+	word     []byte // of a word that is not complete
+	ready    []byte
+	err      error
+}
+
+func (f *finite) Read(p []byte) (int, error) {
+	for len(f.ready) == 0 {
+		if f.err != nil {
+			return 0, f.err
+		}
+		chunk := make([]byte, max(len(p), 4<<10))
+		n, err := f.in.Read(chunk)
+		f.ready, f.err = f.replace(chunk[:n], err != nil), err
+	}
+	n := copy(p, f.ready)
+	f.ready = f.ready[n:]
+	return n, nil
+}
+
+// replace goes over a chunk. Outside of strings, words of letters are collected and looked at.
+func (f *finite) replace(chunk []byte, last bool) []byte {
+	out := make([]byte, 0, len(chunk)+len(f.word))
+	flush := func() {
+		switch word := string(f.word); word {
+		case "NaN", "Infinity", "-Infinity":
+			out = append(out, "null"...)
+		default:
+			out = append(out, word...)
+		}
+		f.word = f.word[:0]
+	}
+	for i := 0; i < len(chunk); i++ {
+		b := chunk[i]
+		if f.quoted {
+			if !f.escaping { // skip what cannot end the string
+				if j := bytes.IndexAny(chunk[i:], `"\`); j < 0 {
+					out = append(out, chunk[i:]...)
+					break
+				} else if j > 0 {
+					out = append(out, chunk[i:i+j]...)
+					i += j
+					b = chunk[i]
+				}
+			}
+			f.quoted, f.escaping = b != '"' || f.escaping, b == '\\' && !f.escaping
+			out = append(out, b)
+			continue
+		}
+		if letter := b|0x20 >= 'a' && b|0x20 <= 'z' || b == '-'; letter && len(f.word) < len("-Infinity") {
+			f.word = append(f.word, b)
+			continue
+		}
+		flush()
+		f.quoted = b == '"'
+		out = append(out, b)
+	}
+	if last {
+		flush()
+	}
+	return out
+}
+
+// decodeJSON is json.Unmarshal for texts of Python.
+func decodeJSON(text []byte, into any) error {
+	err := json.Unmarshal(text, into)
+	if err == nil {
+		return nil
+	}
+	var typed *json.UnmarshalTypeError
+	if errors.As(err, &typed) {
+		return err
+	}
+	return json.NewDecoder(&finite{in: bytes.NewReader(text)}).Decode(into)
+}

@@ -1,0 +1,328 @@
+package results_test
+
+import (
+	"archive/zip"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/fit-eval/fit/internal/report/foreign"
+	"github.com/fit-eval/fit/internal/testenv"
+)
+
+// inspectHeader is a log as a whole.
+func inspectHeader(runs []one) map[string]any {
+	return map[string]any{
+		"version": 2,
+		"status":  "success",
+		"eval": map[string]any{
+			"task":    "arithmetic",
+			"model":   "provider/" + runs[0].arm,
+			"solver":  "generate",
+			"dataset": map[string]any{"name": "sums", "samples": 24},
+			"config":  map[string]any{"epochs": 3, "epochs_reducer": []string{"mean"}},
+		},
+		"results": map[string]any{"total_samples": len(runs)},
+	}
+}
+
+func inspectSample(r *one) map[string]any {
+	value := "I"
+	if r.pass {
+		value = "C"
+	}
+	sample := map[string]any{
+		"id":          r.task,
+		"epoch":       r.run + 1,
+		"input":       "attachment://h" + r.task,
+		"target":      "4",
+		"attachments": map[string]any{"h" + r.task: "what is 2 and 2, " + r.task},
+		"scores":      map[string]any{"match": map[string]any{"value": value, "answer": "4"}},
+		"total_time":  r.seconds,
+		"model_usage": map[string]any{"provider/" + r.arm: map[string]any{
+			"input_tokens": r.input, "output_tokens": r.output, "total_cost": r.cost,
+		}},
+		"messages": []any{map[string]any{"role": "user", "content": `a \"quoted\" NaN`}, map[string]any{"role": "assistant"}},
+	}
+	if r.errored {
+		sample["scores"], sample["error"] = nil, map[string]any{"message": "503 from the service"}
+	}
+	return sample
+}
+
+// member is one of an archive.
+type member struct {
+	name    string
+	content []byte
+	zstd    bool
+}
+
+func asJSON(t *testing.T, value any) []byte {
+	t.Helper()
+	content, err := json.MarshalIndent(value, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return content
+}
+
+func inspectMembers(t *testing.T, runs []one) []member {
+	t.Helper()
+	var all []member
+	for i := range runs {
+		all = append(all, member{
+			name:    fmt.Sprintf("samples/%s_epoch_%d.json", runs[i].task, runs[i].run+1),
+			content: asJSON(t, inspectSample(&runs[i])),
+			zstd:    i%2 == 1,
+		})
+	}
+	return append(all, member{name: "header.json", content: asJSON(t, inspectHeader(runs))})
+}
+
+func writeArchive(t testing.TB, path string, members []member) string {
+	t.Helper()
+	file, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	archive := zip.NewWriter(file)
+	archive.RegisterCompressor(93, func(w io.Writer) (io.WriteCloser, error) { return zstd.NewWriter(w) })
+	for _, m := range members {
+		method := zip.Deflate
+		if m.zstd {
+			method = 93
+		}
+		w, err := archive.CreateHeader(&zip.FileHeader{Name: m.name, Method: method})
+		if err == nil {
+			_, err = w.Write(m.content)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := archive.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := file.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func writeInspect(t *testing.T, dir string, runs []one) string {
+	t.Helper()
+	return writeArchive(t, filepath.Join(dir, runs[0].arm+".eval"), inspectMembers(t, runs))
+}
+
+func writeInspectJSON(t *testing.T, dir string, runs []one) string {
+	t.Helper()
+	header, samples := inspectHeader(runs), []any{}
+	for i := range runs {
+		samples = append(samples, inspectSample(&runs[i]))
+	}
+	text := []byte(`{"version": 2, "status": "success", "metrics": NaN, "samples": `)
+	text = append(text, asJSON(t, samples)...)
+	delete(header, "version")
+	delete(header, "status")
+	text = append(append(text, ','), bytes.TrimPrefix(asJSON(t, header), []byte("{"))...)
+	return write(t, filepath.Join(dir, runs[0].arm+".json"), text)
+}
+
+// changed is a log one of whose members is another.
+func changed(members []member, name string, change func(*member)) []member {
+	for i := range members {
+		if members[i].name == name {
+			change(&members[i])
+		}
+	}
+	return members
+}
+
+func TestALogThatIsNotWholeSaysSo(t *testing.T) {
+	t.Parallel()
+	runs := runsOf("m", 1.1)
+	with := func(change func(log map[string]any)) []member {
+		return changed(inspectMembers(t, runs), "header.json", func(m *member) {
+			var log map[string]any
+			if err := json.Unmarshal(m.content, &log); err != nil {
+				t.Fatal(err)
+			}
+			change(log)
+			m.content = asJSON(t, log)
+		})
+	}
+	doubts := func(members []member) string {
+		records := read(t, writeArchive(t, filepath.Join(t.TempDir(), "x.eval"), members), foreign.Options{})
+		return strings.Join(records[0].Imported.Doubts, "; ")
+	}
+	for want, members := range map[string][]member{
+		"":                             inspectMembers(t, runs),
+		"the run ended with cancelled": with(func(log map[string]any) { log["status"] = "cancelled" }),
+		"the run ended with error (out of money)": with(func(log map[string]any) {
+			log["status"], log["error"] = "error", map[string]any{"message": "out of money"}
+		}),
+		"72 of 100 samples are in the log": with(func(log map[string]any) {
+			log["results"] = map[string]any{"total_samples": 100}
+		}),
+		"a subset of the samples was run": with(func(log map[string]any) {
+			log["eval"].(map[string]any)["config"] = map[string]any{"limit": 24}
+		}),
+		"the log was cut: the run did not end": changed(inspectMembers(t, runs), "header.json", func(m *member) {
+			m.name, m.content = "_journal/start.json", bytes.Replace(m.content, []byte("results"), []byte("nothing"), 1)
+		}),
+	} {
+		if got := doubts(members); got != want {
+			t.Errorf("it says %q, want %q", got, want)
+		}
+	}
+}
+
+func TestAHostileLogIsRefused(t *testing.T) {
+	t.Parallel()
+	runs := runsOf("m", 0.5)[:3]
+	sample := "samples/t00_epoch_1.json"
+	content := func(text string) []member {
+		return changed(inspectMembers(t, runs), sample, func(m *member) { m.content = []byte(text) })
+	}
+	named := func(name string) []member {
+		return append(inspectMembers(t, runs), member{name: name, content: []byte("{}")})
+	}
+	for want, members := range map[string][]member{
+		`the member "../../x.json" is outside of the archive`:       named("../../x.json"),
+		`the member "/etc/x" is outside of the archive`:             named("/etc/x"),
+		`the member "` + sample + `" is there twice`:                named(sample),
+		"x_epoch_1.json: it is no sample: it has no id":             named("samples/x_epoch_1.json"),
+		"t00_epoch_1.json: it is not JSON":                          content(`{"id": "t00", "epoch": 1`),
+		"it is no sample":                                           content(`["id"]`),
+		"no epoch from 1 on":                                        content(`{"id": "t00", "epoch": 0}`),
+		"task arithmetic/t01, run 0 of":                             nil,
+		"it unpacks to more than 134217728 bytes":                   content(strings.Repeat(" ", 129<<20)),
+		"there are several scores: match, model_graded; choose one": content(`{"id": 9, "epoch": 1, "scores": {"model_graded": {"value": 1}}}`),
+		"is neither a number nor correct":                           content(`{"id": 9, "epoch": 1, "scores": {"match": {"value": "perhaps"}}}`),
+		"the score 7 is not between 0 and 1":                        content(`{"id": 9, "epoch": 1, "scores": {"match": {"value": 7}}}`),
+	} {
+		if members == nil {
+			twice := runs[0]
+			twice.task = "t01"
+			members = append(inspectMembers(t, runs), member{
+				name:    "samples/y.json",
+				content: asJSON(t, inspectSample(&twice)),
+			}, member{name: "samples/z.json", content: asJSON(t, inspectSample(&twice))})
+		}
+		_, err := foreign.Read(writeArchive(t, filepath.Join(t.TempDir(), "x.eval"), members), foreign.Options{})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+	whole, err := os.ReadFile(writeInspect(t, t.TempDir(), runs))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = foreign.Read(write(t, filepath.Join(t.TempDir(), "x.eval"), whole[:len(whole)/2]), foreign.Options{})
+	if err == nil || !strings.Contains(err.Error(), "the archive was cut, or is none") {
+		t.Errorf("of half a log it says %v", err)
+	}
+}
+
+func TestScorersEpochsAndFlagsOfALog(t *testing.T) {
+	t.Parallel()
+	sample := func(id int, rest string) member {
+		text := fmt.Sprintf(`{"id": %d, "epoch": 1, "input": "x", "target": "y", %s}`, id, rest)
+		return member{name: fmt.Sprintf("samples/%d_epoch_1.json", id), content: []byte(text)}
+	}
+	header := inspectMembers(t, runsOf("m", 1))
+	members := []member{
+		header[len(header)-1],
+		sample(1, `"scores": {"a": {"value": {"x": 1, "y": "I"}}, "b": {"value": "P"}}, "limit": {"type": "token"}`),
+		sample(2, `"scores": {"a": {"value": {"x": 0, "y": "C"}}, "b": {"value": NaN}}, "limit": {"type": "custom"}`),
+		sample(3, `"scores": {"a": {"value": {"x": 1, "y": true}}, "b": {"value": "N"}}, "invalidation": {"author": "x"}`),
+		sample(4, `"scores": {"a": {"value": {"x": 1, "y": "yes"}}, "b": {"value": 1}}, "error": {"message": "late"}`),
+		sample(5, `"scores": {}, "error": {"message": "early"}`),
+	}
+	path := writeArchive(t, filepath.Join(t.TempDir(), "x.eval"), members)
+	for scorer, want := range map[string]string{
+		"a/x": "pass fail error pass error", "a/y": "fail pass error pass error", "b": "fail error error pass error",
+	} {
+		var got []string
+		records := read(t, path, foreign.Options{Score: scorer})
+		for _, r := range records {
+			got = append(got, r.Verdict)
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s: %q, want %q", scorer, got, want)
+		}
+		if records[0].Outcome != "budget" || records[1].Outcome != "" || len(records[1].Notes) != 1 ||
+			records[0].Imported.Fractional != (scorer == "b") || records[0].TaskID != "1" {
+			t.Errorf("%s: %+v", scorer, records[0])
+		}
+	}
+	if _, err := foreign.Read(path, foreign.Options{Score: "c"}); err == nil ||
+		!strings.Contains(err.Error(), `there is no scorer "c"; there are a/x, a/y, b`) {
+		t.Errorf("of a scorer that is not there it says %v", err)
+	}
+}
+
+func TestLogsOfADirectoryAreArmsAndRepetitions(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for i, arm := range []string{"m", "m", "n"} {
+		writeArchive(t, filepath.Join(dir, fmt.Sprintf("%d.eval", i)), inspectMembers(t, runsOf(arm, 0.5)))
+	}
+	arms := map[string]int{}
+	for _, r := range read(t, dir, foreign.Options{}) {
+		if arms[r.Arm]++; strings.Contains(r.TaskID, "/") {
+			t.Fatalf("the task is called %s", r.TaskID)
+		}
+	}
+	if arms["provider/m generate"] != 144 || arms["provider/n generate"] != 72 || len(arms) != 2 {
+		t.Errorf("%v", arms)
+	}
+}
+
+// A large log is read in little memory and at a third of the speed at which its text is checked, or
+// better.
+func TestALargeLogIsReadInLittleMemory(t *testing.T) {
+	testenv.Measurement(t, "bench-results")
+	var members []member
+	var text []byte
+	filler := strings.Repeat("the agent looks at the next file and says what it found; ", 170)
+	for i := range 10_000 {
+		text = fmt.Appendf(nil, `{"id": %d, "epoch": 1, "input": "x%d", "target": "y", "messages": [{"role": "assistant", `+
+			`"content": "%s"}], "scores": {"match": {"value": "C"}}}`, i, i, filler)
+		members = append(members, member{name: fmt.Sprintf("samples/%d_epoch_1.json", i), content: text})
+	}
+	header := inspectMembers(t, runsOf("m", 1))
+	path := writeArchive(t, filepath.Join(t.TempDir(), "x.eval"), append(members, header[len(header)-1]))
+	members = nil
+	best, check := time.Duration(math.MaxInt64), time.Duration(math.MaxInt64)
+	for range 3 {
+		start := time.Now()
+		if n := len(read(t, path, foreign.Options{})); n != 10_000 {
+			t.Fatal(n)
+		}
+		best = min(best, time.Since(start))
+		start = time.Now()
+		for range 10_000 {
+			if !json.Valid(text) {
+				t.Fatal("not JSON")
+			}
+		}
+		check = min(check, time.Since(start))
+	}
+	var memory runtime.MemStats
+	runtime.ReadMemStats(&memory)
+	t.Logf("read in %s, checked in %s, %d MB from the system", best, check, memory.Sys>>20)
+	if best > 3*check {
+		t.Errorf("reading takes %s, checking %s", best, check)
+	}
+}
