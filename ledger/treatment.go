@@ -41,6 +41,9 @@ type Treatment struct {
 	Pieces  []Piece `json:"pieces,omitempty"`
 	// Served are the models that answered, by the names they gave themselves.
 	Served []Served `json:"served,omitempty"`
+	// Implausible counts calls whose numbers of tokens cannot be, and Miscounted names the first.
+	Implausible int    `json:"implausible,omitempty"`
+	Miscounted  string `json:"miscounted,omitempty"`
 	// SystemTokens estimates how long the system prompt of the first request is, and VendorTokens
 	// how much of it no piece accounts for: it comes with the agent.
 	SystemTokens int `json:"systemTokens,omitempty"`

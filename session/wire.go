@@ -51,6 +51,7 @@ type wireBook struct {
 	perModel map[string]*modelTotal
 	said     int // calls whose usage is known
 	silent   int // calls that were answered, at least in part, and reported no usage
+	wrong    int // calls that reported a usage that cannot be, which agents repeat
 	refused  int // calls that a budget refused
 	partial  bool
 	original *float64
@@ -79,6 +80,8 @@ func (b *wireBook) add(c *calls.Call) {
 	}
 	if c.Usage == nil {
 		switch {
+		case c.Implausible != "":
+			b.wrong++
 		case c.Outcome == calls.Budget && c.Status >= 400:
 			b.refused++
 		case succeeded(c) && c.Messages > 0, cutOff(c) && c.Tools > 0:
@@ -127,6 +130,10 @@ func (b *wireBook) prefer(word TokenUsage) (usage TokenUsage, byWire bool) {
 		seen += b.perModel[name].cost
 	}
 	usage.Partial = b.partial || b.silent > 0
+	if b.wrong > 0 {
+		usage.CostUSD, usage.CostSource, usage.Partial = nil, CostUnknown, true
+		return usage, true
+	}
 	more := word.CostUSD != nil && *word.CostUSD > seen*(1+wordTolerance)
 	switch {
 	case b.said == 0 && (more || b.silent == 0 && !b.partial && b.refused == 0):

@@ -128,6 +128,19 @@ func TestAReplyWithoutUsageMakesTheCostUnknown(t *testing.T) {
 	}
 }
 
+// TestAnImpossibleCountMakesTheCostUnknown: an agent repeats what it was told.
+func TestAnImpossibleCountMakesTheCostUnknown(t *testing.T) {
+	wrong := ok(nil, nil)
+	wrong.Implausible = "1000000000000 tokens"
+	for name, seen := range map[string][]calls.Call{
+		"alone": {wrong}, "beside others": {ok(&session.TokenUsage{InputTokens: 9}, dollars(0.01)), wrong},
+	} {
+		if s := readWire(t, seen...); s.Usage.CostUSD != nil || s.Usage.CostSource != session.CostUnknown {
+			t.Errorf("%s: %+v", name, s.Usage)
+		}
+	}
+}
+
 // TestAnAgentsWordIsNotLessThanWhatTheWireSaw: a call whose model has no price does not hide what
 // the others cost.
 func TestAnAgentsWordIsNotLessThanWhatTheWireSaw(t *testing.T) {

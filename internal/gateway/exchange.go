@@ -291,6 +291,7 @@ func (x *exchange) finish() {
 		if used = x.observer.soFar(); used != nil {
 			call.Usage = &calls.UsageJSON{TokenUsage: *used}
 		}
+		call.Implausible = x.observer.implausible(x.body)
 		call.Model, call.Served = cmp.Or(call.Model, x.observer.model), x.observer.model
 	}
 	if used != nil && used.Partial {

@@ -63,6 +63,34 @@ func TestUsageThatCannotBeIsUnknown(t *testing.T) {
 	}
 }
 
+// TestImplausibleCountsAreNamed: what cannot be, or was not allowed, is in the record of the call.
+func TestImplausibleCountsAreNamed(t *testing.T) {
+	for name, test := range map[string]struct {
+		usage, want string
+		known       bool
+	}{
+		"plausible":        {`{"input_tokens":9,"output_tokens":5}`, "", true},
+		"far too many":     {`{"input_tokens":1000000000000,"output_tokens":5}`, "1000000000000 tokens", false},
+		"less than none":   {`{"input_tokens":9,"output_tokens":-5}`, "-5 tokens", false},
+		"text for nothing": {`{"input_tokens":9,"output_tokens":0}`, "0 tokens for a reply", false},
+		"nothing was read": {`{"input_tokens":0,"output_tokens":5}`, "0 tokens of a prompt", false},
+		"above the limit": {`{"input_tokens":9,"output_tokens":51}`,
+			"51 tokens of output, where the request allowed 50", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := open(t, gateway.Config{}, func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", "application/json")
+				_, _ = io.WriteString(w, `{"type":"message","content":[{"type":"text","text":"`+
+					strings.Repeat("a long reply ", 20)+`"}],"usage":`+test.usage+`}`)
+			})
+			h.ask("/v1/messages", `{"model":"claude-sonnet-4-5","max_tokens":50}`)
+			if c := h.last(); c.Implausible != test.want || (c.Usage != nil) != test.known {
+				t.Errorf("%q with usage %+v", c.Implausible, c.Usage)
+			}
+		})
+	}
+}
+
 // TestAServiceThatRepeatsTheKeyInAnError: some say which key they got. What a model says is passed
 // on as it is, because the agent writes it to files, and a key may be an ordinary word; no record
 // has the key.

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"encoding/json"
+	"fmt"
 
 	"github.com/fit-eval/fit/internal/model/wire"
 	"github.com/fit-eval/fit/session"
@@ -14,7 +15,7 @@ const maxFigure = 20_000_000
 type tokens struct {
 	said          session.TokenUsage // as the protocol counts
 	input, output bool               // it said something about them
-	wrong         bool               // one of its reports cannot be
+	wrong         string             // why one of its reports cannot be
 }
 
 // take adds a usage report. A figure that a later report leaves out has not changed, and no figure
@@ -22,14 +23,16 @@ type tokens struct {
 func (t *tokens) take(protocol wire.Protocol, raw json.RawMessage) {
 	report, err := protocol.Usage(raw)
 	if err != nil {
-		t.wrong = true
+		t.wrong = "usage that cannot be read"
 		return
 	}
 	for _, figure := range []int64{
 		report.InputTokens, report.OutputTokens, report.CacheReadTokens, report.CacheWriteTokens,
 		report.CacheWriteLongTokens, report.ReasoningTokens,
 	} {
-		t.wrong = t.wrong || figure < 0 || figure > maxFigure
+		if figure < 0 || figure > maxFigure {
+			t.wrong = fmt.Sprintf("%d tokens", figure)
+		}
 	}
 	t.said = t.said.Max(report)
 	var named map[string]json.RawMessage
@@ -42,14 +45,37 @@ func (t *tokens) take(protocol wire.Protocol, raw json.RawMessage) {
 // something impossible: a model always reads something.
 func (o *observer) usage() *session.TokenUsage {
 	t := &o.tokens
-	if !t.input || !t.output || t.wrong {
-		return nil
-	}
 	said := o.protocol.Info().Net(t.said)
-	if said.Prompt() == 0 {
+	if !t.input || !t.output || o.impossible(said) != "" {
 		return nil
 	}
 	return &said
+}
+
+// impossible says what is wrong with what the reply has reported so far.
+func (o *observer) impossible(said session.TokenUsage) string {
+	switch {
+	case o.tokens.wrong != "":
+		return o.tokens.wrong
+	case o.tokens.input && said.Prompt() == 0:
+		return "0 tokens of a prompt"
+	case o.tokens.output && o.complete && said.OutputTokens == 0 && (o.seen() > 0 || !o.stream && o.failure == ""):
+		return "0 tokens for a reply"
+	}
+	return ""
+}
+
+// implausible says what is wrong with what the reply has reported, or that it is more than its
+// request allowed. A server may ignore that, so what it counted stands.
+func (o *observer) implausible(request []byte) string {
+	said := o.protocol.Info().Net(o.tokens.said)
+	if wrong := o.impossible(said); wrong != "" {
+		return wrong
+	}
+	if _, allowed := (Estimate{Body: request}).size(); said.OutputTokens > allowed {
+		return fmt.Sprintf("%d tokens of output, where the request allowed %d", said.OutputTokens, allowed)
+	}
+	return ""
 }
 
 // soFar returns the usage of a reply that may be incomplete. What it reported at its beginning

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -231,6 +232,16 @@ func (g *Group) warn(in Input, attempts []ledger.Record) {
 		}
 	}
 	g.Warnings = append(g.Warnings, in.Planned.grown()...)
+	miscounted, first := 0, ""
+	for i := range attempts {
+		if t := attempts[i].Treatment; t != nil && t.Implausible > 0 {
+			miscounted, first = miscounted+1, cmp.Or(first, t.Miscounted)
+		}
+	}
+	if miscounted > 0 {
+		g.Warnings = append(g.Warnings, fmt.Sprintf("the model's service reported implausible numbers of tokens in %s, "+
+			"first: %s", Count(miscounted, "run"), first))
+	}
 	if runs := g.Totals.Unverified; runs > 0 {
 		g.Warnings = append(g.Warnings,
 			fmt.Sprintf("%s ended in an error that only the agent's own process reported, so nobody can verify "+

@@ -7,6 +7,14 @@ import (
 	"github.com/fit-eval/fit/ledger"
 )
 
+// TestImplausibleCountsAreInTheReport: a reader learns why a cost is not known.
+func TestImplausibleCountsAreInTheReport(t *testing.T) {
+	a, b := treated(armRuns("a", repeat("PP", 12)...), nil), treated(armRuns("b", repeat("PF", 12)...), nil)
+	b[3].Treatment.Implausible, b[3].Treatment.Miscounted = 2, "1000000000000 tokens"
+	wantIn(t, strings.Join(compared(t, CompareConfig{}, a, b).Warnings, "\n"),
+		"b: the model's service reported implausible numbers of tokens in 1 run, first: 1000000000000 tokens")
+}
+
 // TestDifferentConcurrencyIsNamed: two arms that ran on machines of different load are not alike,
 // and what rate limits and load did to each is counted.
 func TestDifferentConcurrencyIsNamed(t *testing.T) {

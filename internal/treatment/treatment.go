@@ -12,6 +12,7 @@
 package treatment
 
 import (
+	"cmp"
 	"github.com/fit-eval/fit/internal/gateway/calls"
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/redact"
@@ -64,6 +65,12 @@ func Read(cfg Config) (*ledger.Treatment, error) {
 	if r != nil {
 		defer r.record.Close()
 		t.Served = r.served()
+		for _, call := range r.own {
+			if call.Implausible != "" {
+				t.Implausible++
+				t.Miscounted = cmp.Or(t.Miscounted, call.Implausible)
+			}
+		}
 		first, unknown = r.first()
 	}
 	if t.Unknown == "" {

@@ -44,6 +44,9 @@ type Call struct {
 	EndMs       int64 `json:"endMs"`
 	// Usage is the token usage that the service reported; nil if it said nothing.
 	Usage *UsageJSON `json:"usage,omitempty"`
+	// Implausible names a count of tokens in the reply that cannot be, or that the request did not
+	// allow. Where it leaves nothing to rely on, Usage is nil.
+	Implausible string `json:"implausible,omitempty"`
 	// CostUSD is nil if the price is unknown, which is not zero.
 	CostUSD *float64 `json:"costUsd,omitempty"`
 	// OriginalUSD is what a call that was answered from a record cost when it was recorded.
