@@ -239,8 +239,8 @@ func (g *Group) warn(in Input, attempts []ledger.Record) {
 		}
 	}
 	if miscounted > 0 {
-		g.Warnings = append(g.Warnings, fmt.Sprintf("the model's service reported implausible numbers of tokens in %s, "+
-			"first: %s", Count(miscounted, "run"), first))
+		g.Warnings = append(g.Warnings, fmt.Sprintf("the model's service reported implausible numbers of tokens in "+
+			"%s, first: %s", Count(miscounted, "run"), first))
 	}
 	if runs := g.Totals.Unverified; runs > 0 {
 		g.Warnings = append(g.Warnings,
