@@ -38,6 +38,10 @@ type Plan struct {
 	Faults string `json:"faults,omitempty"`
 	// Gateway is the digest of what the gateway does to model calls; empty if it passes them on.
 	Gateway string `json:"gatewayPolicy,omitempty"`
+	// Policy says it in words.
+	Policy string `json:"gatewayText,omitempty"`
+	// MaxOutput is after how many bytes of output an agent is ended; 0 is the usual number.
+	MaxOutput int64 `json:"maxOutputBytes,omitempty"`
 	// Stop ends the experiment as soon as it is decided; nil runs it to its end.
 	Stop *StopRule `json:"stopEarly,omitempty"`
 	// Question is what is to be answered; nil, in plans of earlier versions, is the default one.
@@ -182,7 +186,7 @@ func (p *Plan) checkNames() error {
 func (p *Plan) identity() string {
 	same := *p
 	same.ID, same.CreatedMs, same.Shard, same.Tools, same.Host, same.Family.Origin = "", 0, Shard{}, nil, "", ""
-	same.Number = 0
+	same.Number, same.Policy = 0, "" // the digest is of the policy, too
 	same.SignedBy, same.Grown, same.TasksDigest, same.Family.Tasks, same.Family.Selected = "", nil, "", 0, ""
 	if same.Concurrency = 0; p.Asked() == (&Plan{}).Asked() {
 		same.Question = nil // as in plans of earlier versions
@@ -240,7 +244,10 @@ func (p *Plan) differences(wanted *Plan) (changes, growth []string) {
 	note("network", p.Network, wanted.Network)
 	note("budget of a cell", p.Cell, wanted.Cell)
 	note("plan of faults", p.Faults, wanted.Faults)
-	note("policy of the gateway", p.Gateway, wanted.Gateway)
+	if p.Gateway != wanted.Gateway {
+		note("what the gateway does to model calls", p.policy(), wanted.policy())
+	}
+	note("bytes that an agent may print", p.mayPrint(), wanted.mayPrint())
 	note("timeout of the agent", time.Duration(p.AgentTimeoutMs)*time.Millisecond,
 		time.Duration(wanted.AgentTimeoutMs)*time.Millisecond)
 	note("judge", p.Judge, wanted.Judge)
@@ -253,6 +260,21 @@ func (p *Plan) differences(wanted *Plan) (changes, growth []string) {
 		note("revision of the family", p.revision(), wanted.Family.Revision)
 	}
 	return changes, growth
+}
+
+// policy says what the gateway does to model calls.
+func (p *Plan) policy() string {
+	if p.Policy == "" && p.Gateway != "" { // a plan of an earlier version
+		return "policy " + p.Gateway
+	}
+	return cmp.Or(p.Policy, "they pass as they are")
+}
+
+func (p *Plan) mayPrint() string {
+	if p.MaxOutput == 0 {
+		return "as many as usual"
+	}
+	return fmt.Sprint(p.MaxOutput)
 }
 
 // fixedSize returns why nothing can be added to the experiment; empty if it can.

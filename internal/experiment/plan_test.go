@@ -21,3 +21,29 @@ func TestCellsWithoutADirectoryAreRefused(t *testing.T) {
 		}
 	}
 }
+
+// Whatever decides how far an agent gets is planned, and named in words where a later command would
+// change it.
+func TestWhatDecidesHowFarAnAgentGetsIsPlanned(t *testing.T) {
+	for want, change := range map[string]func(*Plan){
+		"what the gateway does to model calls: they pass as they are, now tools of the vendor are removed": func(p *Plan) {
+			p.Gateway, p.Policy = "a38f0d0ba74c2971", "tools of the vendor are removed"
+		},
+		"bytes that an agent may print: as many as usual, now 1048576": func(p *Plan) { p.MaxOutput = 1 << 20 },
+		"timeout of the agent: 0s, now 1s":                             func(p *Plan) { p.AgentTimeoutMs = 1000 },
+		"network: , now host":                                          func(p *Plan) { p.Network = "host" },
+	} {
+		begun, wanted := &Plan{Runs: 1}, &Plan{Runs: 1}
+		change(wanted)
+		if changes, _ := begun.differences(wanted); len(changes) != 1 || changes[0] != want {
+			t.Errorf("%q, want %q", changes, want)
+		}
+		if begun.identity() == wanted.identity() {
+			t.Errorf("the id stays the same: %s", want)
+		}
+	}
+	old, now := &Plan{Gateway: "a38f0d0ba74c2971"}, &Plan{Gateway: "a38f0d0ba74c2971", Policy: "in words"}
+	if changes, _ := old.differences(now); len(changes) > 0 || old.identity() != now.identity() {
+		t.Errorf("an experiment of an earlier version does not continue: %q", changes)
+	}
+}

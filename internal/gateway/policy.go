@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"strings"
 )
 
 // The values of Policy.Gateway.
@@ -65,6 +66,18 @@ func (p Policy) Check() error {
 
 // Offline reports whether no upstream is asked.
 func (p Policy) Offline() bool { return p.Replay != "" && p.ReplayMode != ReplayLive }
+
+// Text says what the policy does to calls, for people; empty if calls pass as they are.
+func (p Policy) Text() string {
+	var parts []string
+	if p.DenyServerTools {
+		parts = append(parts, "tools of the vendor are removed")
+	}
+	if p.Faults != nil {
+		parts = append(parts, "faults are injected")
+	}
+	return strings.Join(parts, ", ")
+}
 
 // Digest identifies what the policy does to calls: runs under different policies cannot be
 // compared. It is empty if calls pass as they are.

@@ -47,6 +47,7 @@ type RankedArm struct {
 	Missing int            `json:"missing,omitempty"`
 	Retried int            `json:"retriedRuns,omitempty"`
 	Limits  map[string]int `json:"limits,omitempty"`
+	Flow    *Flow          `json:"flow,omitempty"`
 	// Differs says in what the arm differs from the baseline.
 	Differs []string `json:"differs,omitempty"`
 }
@@ -68,6 +69,8 @@ type ArmPair struct {
 	A        string         `json:"a"`
 	B        string         `json:"b"`
 	Decision stats.Decision `json:"decision"`
+	// Observed says why the two are no experiment; empty where they are one.
+	Observed string `json:"observed,omitempty"`
 	Facts
 }
 
@@ -96,6 +99,7 @@ func CompareArms(groups []*Group, toBaseline bool, cfg CompareConfig) (*MultiCom
 			Missing:    g.Totals.Missing,
 			Retried:    g.Totals.Retried,
 			Limits:     g.Limits,
+			Flow:       g.Flow,
 			Differs:    g.Differs,
 		})
 	}
@@ -119,7 +123,7 @@ func CompareArms(groups []*Group, toBaseline bool, cfg CompareConfig) (*MultiCom
 		return nil, err
 	}
 	slices.SortStableFunc(f.Arms, func(a, b RankedArm) int { return cmp.Compare(b.rate(), a.rate()) })
-	if !toBaseline {
+	if !toBaseline && f.observed() == "" { // who was only observed is not ranked
 		f.Sets = f.indistinguishable()
 	}
 	return f, nil
@@ -138,6 +142,7 @@ func (f *MultiComparison) decide(sides [][2]*Group, cfg CompareConfig) error {
 		f.warn(side, p)
 		claims.Add(p.Comparison, p.Config, func(decision *stats.Decision) {
 			f.Pairs[i].Decision, f.Pairs[i].Withheld = *decision, p.Decided(decision)
+			f.Pairs[i].Observed = observed(f.Pairs[i].Withheld, side[0], side[1])
 		})
 	}
 	return claims.Decide()
@@ -253,9 +258,29 @@ func (f *MultiComparison) facts() []string {
 	return append(append(facts, f.flow...), f.Treatment.Lines...)
 }
 
+// observed heads comparisons of results that are no experiment; empty where all are one.
+func (f *MultiComparison) observed() string {
+	count, why := 0, ""
+	for _, pair := range f.Pairs {
+		if pair.Observed != "" {
+			count, why = count+1, pair.Observed
+		}
+	}
+	switch count {
+	case 0:
+		return ""
+	case len(f.Pairs):
+		return "Observed (" + why + ")"
+	}
+	return fmt.Sprintf("Observed (%s): %d of %s", why, count, Count(len(f.Pairs), "comparison"))
+}
+
 // headline is what readers must know before they see any number; empty is nothing.
 func (f *MultiComparison) headline() string {
 	remarks := []string{}
+	if text := f.observed(); text != "" {
+		remarks = append(remarks, text)
+	}
 	if withheld := len(slices.DeleteFunc(slices.Clone(f.Pairs), func(p ArmPair) bool {
 		return len(p.Withheld) == 0
 	})); withheld > 0 {

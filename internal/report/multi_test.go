@@ -2,7 +2,9 @@ package report
 
 import (
 	"bytes"
+	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/fit-eval/fit/ledger"
@@ -56,5 +58,29 @@ func TestArmsCanBeComparedWithTheFirstAlone(t *testing.T) {
 	f := familyOf(t, true, map[string]string{"a": "FFFF", "b": "PPPF", "c": "FFFF"})
 	if f.Baseline != "a" || len(f.Pairs) != 2 || f.Sets != nil || f.Pairs[0].Decision.Claim != stats.Improved {
 		t.Errorf("%+v", f)
+	}
+}
+
+// Results of several experiments are headed as what they are, and nobody is ranked by them.
+func TestArmsOfSeveralExperimentsAreObserved(t *testing.T) {
+	var groups []*Group
+	for _, name := range []string{"a", "b", "c"} {
+		g := build(t, Input{Records: armRuns(name, repeat("PPF", 12)...), K: []int{1}}).Groups[0]
+		g.Provenance.Experiment = "experiment of " + name
+		groups = append(groups, &g)
+	}
+	f, err := CompareArms(groups, false, CompareConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text, page bytes.Buffer
+	if err := errors.Join(f.Text(&text), f.Markdown(&page)); err != nil {
+		t.Fatal(err)
+	}
+	head, _, _ := strings.Cut(text.String(), "\n")
+	wantIn(t, head, "Observed (not one experiment); claims are withheld about 3 of 3 comparisons")
+	wantIn(t, page.String(), "**Observed (not one experiment); ")
+	if len(f.Sets) > 0 || f.Pairs[0].Observed == "" {
+		t.Errorf("ranked: %v, %+v", f.Sets, f.Pairs[0])
 	}
 }

@@ -63,6 +63,10 @@ type preparation struct {
 
 // plan makes the plan of what was chosen.
 func (p *preparation) plan() error {
+	output := p.machine.OutputLimit
+	if output == agent.DefaultOutput {
+		output = 0
+	}
 	p.Plan = &experiment.Plan{
 		CreatedMs:      p.machine.now().UnixMilli(),
 		Runs:           p.Runs,
@@ -73,6 +77,8 @@ func (p *preparation) plan() error {
 		Cell:           p.CellBudget,
 		Faults:         p.Faults.Digest(),
 		Gateway:        p.Digest(),
+		Policy:         p.Text(),
+		MaxOutput:      output,
 		Stop:           p.StopEarly,
 		Question:       new(p.Question),
 		AgentTimeoutMs: p.AgentTimeout.Milliseconds(),
