@@ -74,8 +74,9 @@ func TestImplausibleCountsAreNamed(t *testing.T) {
 		"less than none":   {`{"input_tokens":9,"output_tokens":-5}`, "-5 tokens", false},
 		"text for nothing": {`{"input_tokens":9,"output_tokens":0}`, "0 tokens for a reply", false},
 		"nothing was read": {`{"input_tokens":0,"output_tokens":5}`, "0 tokens of a prompt", false},
-		"above the limit": {`{"input_tokens":9,"output_tokens":51}`,
-			"51 tokens of output, where the request allowed 50", true},
+		"above the limit": {
+			`{"input_tokens":9,"output_tokens":51}`, "51 tokens of output, where the request allowed 50", true,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := open(t, gateway.Config{}, func(w http.ResponseWriter, _ *http.Request) {

@@ -13,6 +13,7 @@ package treatment
 
 import (
 	"cmp"
+
 	"github.com/fit-eval/fit/internal/gateway/calls"
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/redact"

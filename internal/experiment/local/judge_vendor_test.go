@@ -30,6 +30,11 @@ func TestAJudgeOfOneArmsVendorIsRefused(t *testing.T) {
 			experiment.JudgeConfig{Agent: "builtin", Model: "claude-opus-4-5"},
 			"the judge builtin with claude-opus-4-5 is of the family anthropic, and so is arm one, but not arm two",
 		},
+		"of nobody's choice": {
+			mixed,
+			experiment.JudgeConfig{},
+			"the judge builtin with its default model is of the family anthropic, and so is arm one, but not arm two",
+		},
 		"allowed": {
 			mixed, experiment.JudgeConfig{Agent: "builtin", Model: "claude-opus-4-5", SameFamily: true}, "",
 		},

@@ -205,16 +205,24 @@ func (p *preparation) chooseAgents(ctx context.Context) error {
 	return p.machine.find(ctx, p.Judge.Agent)
 }
 
+// vendor returns that of a model, or of the one that the agent uses where nobody chose one.
+func (p *preparation) vendor(model, id string) string {
+	if chosen, err := p.machine.Registry.Get(id); err == nil {
+		model = cmp.Or(model, chosen.Info().DefaultModel)
+	}
+	return judge.Vendor(model, id)
+}
+
 // checkJudge refuses a judge that is of the vendor of some arms and not of others: it would judge
 // its own work beside that of strangers.
 func (p *preparation) checkJudge() error {
-	vendor := judge.Vendor(p.Judge.Model, p.Judge.Agent)
+	vendor := p.vendor(p.Judge.Model, p.Judge.Agent)
 	if vendor == "" || p.Judge.SameFamily {
 		return nil
 	}
 	var kin, others []string
 	for i := range p.Arms {
-		if arm := &p.Arms[i]; judge.Vendor(arm.Model, arm.Agent) == vendor {
+		if arm := &p.Arms[i]; p.vendor(arm.Model, arm.Agent) == vendor {
 			kin = append(kin, arm.Name)
 		} else {
 			others = append(others, arm.Name)
