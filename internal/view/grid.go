@@ -128,6 +128,12 @@ func (c *cell) record(r *ledger.Record, attempts int) {
 
 // explain adds what the report says about the run.
 func (c *cell) explain(run *report.Run) {
+	if (c.State == statePass || c.State == stateFail) && run.Verdict != c.State { // an audit says otherwise
+		c.State, c.Score, c.ErrorClass = run.Verdict, run.Score, run.ErrorClass
+		if c.State == stateFail {
+			c.Why = "disqualified for a sign of cheating"
+		}
+	}
 	checks := make([]byte, 0, len(run.Rows))
 	for _, row := range run.Rows {
 		switch {

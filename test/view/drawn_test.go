@@ -202,7 +202,7 @@ func TestDrawnAnalysis(t *testing.T) {
 		}
 	}
 	pages["cheats"].says(t, "4 runs disqualified: quince deleted a test")
-	pages["a cheat"].says(t, "deleted a test", "removed line")
+	pages["a cheat"].says(t, "failed", "disqualified for a sign of cheating", "deleted a test", "removed line")
 	why := "topped by budget: the experiment's budget of $0.25: $0.24 are spent"
 	pages["stopped"].says(t, "S"+why)
 	pages["list"].says(t, "s"+why)
