@@ -18,9 +18,6 @@ type Options struct {
 	// Flat keeps only totals, milestones and the last message, so that a stream of any length is
 	// read in constant memory.
 	Flat bool
-	// Workspace is the directory whose files are the task's; empty means the directory that the
-	// agent says it works in.
-	Workspace string
 	// VerifyCommand counts as a test run beside the well-known test commands.
 	VerifyCommand string
 	// StartMs is when the process started; 0 means the time of the first event.

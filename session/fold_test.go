@@ -86,7 +86,8 @@ func TestMilestonesThatAreNotReached(t *testing.T) {
 		}, session.TaskCompletion},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := session.NewFold(session.Options{Workspace: "/repo"})
+			f := session.NewFold(session.Options{})
+			f.Identify(session.Identity{Cwd: "/repo"})
 			test.run(f)
 			for _, m := range f.Session().Milestones {
 				if m.Kind == test.kind {

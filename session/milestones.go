@@ -1,7 +1,6 @@
 package session
 
 import (
-	"cmp"
 	"slices"
 )
 
@@ -85,8 +84,7 @@ func (f *Fold) noteCall(o Origin, tool *ToolCall) {
 }
 
 func (f *Fold) readsWorkspace(tool *ToolCall) bool {
-	dir := cmp.Or(f.opts.Workspace, f.session.Cwd)
-	return slices.ContainsFunc(tool.Paths, func(path string) bool { return inside(path, dir) })
+	return slices.ContainsFunc(tool.Paths, func(path string) bool { return inside(path, f.session.Cwd) })
 }
 
 // noteResult marks milestones that a call reaches only when it succeeds.

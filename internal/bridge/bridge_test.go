@@ -67,8 +67,8 @@ func (b *thread) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (b *thread) callback(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
-	callback, err := bridge.ParseCallback(body)
-	if err != nil {
+	var callback bridge.Callback
+	if err := json.Unmarshal(body, &callback); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
@@ -76,13 +76,13 @@ func (b *thread) callback(w http.ResponseWriter, r *http.Request) {
 	if callback.Kind != bridge.KindTerminal {
 		key := callback.CorrelationID + "/" + strconv.FormatInt(*callback.Seq, 10)
 		if b.seen[key] {
-			_ = json.NewEncoder(w).Encode(bridge.Receipt{OK: true, Dedupe: true})
+			_ = json.NewEncoder(w).Encode(map[string]bool{"ok": true, "dedupe": true})
 			return
 		}
 		b.seen[key] = true
 		b.posts = append(b.posts, callback.Agent+": "+callback.Body)
 	}
-	_ = json.NewEncoder(w).Encode(bridge.Receipt{OK: true})
+	_ = json.NewEncoder(w).Encode(map[string]bool{"ok": true})
 }
 
 func serve(t *testing.T, b *thread) (*httptest.Server, bridge.Client) {
@@ -292,29 +292,6 @@ func TestTerminal(t *testing.T) {
 	if diff := cmp.Diff(want, b.raw); diff != "" {
 		t.Errorf("what was posted (-want +got):\n%s", diff)
 	}
-}
-
-func TestCallbacksThatMakeNoSenseAreRefused(t *testing.T) {
-	for name, text := range map[string]string{
-		"no JSON": "{", "no correlation id": `{"kind":"reply","seq":1}`,
-		"no seq":       `{"correlation_id":"c","kind":"reply"}`,
-		"unknown kind": `{"correlation_id":"c","kind":"shout","seq":1}`, "no verdict": `{"correlation_id":"c"}`,
-	} {
-		if _, err := bridge.ParseCallback([]byte(text)); err == nil {
-			t.Errorf("%s: accepted", name)
-		}
-	}
-}
-
-func FuzzParseCallback(f *testing.F) {
-	f.Add([]byte(`{"correlation_id":"c","kind":"reply","seq":1,"body":"x","agent":"a"}`))
-	f.Add([]byte(`{"correlation_id":"c","verdict":"adjourned","replies":[{"body":"x","seq":3}],"trigger":{"kind":"elapsed","elapsed":"PT1H"}}`))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		c, err := bridge.ParseCallback(data)
-		if err == nil && (c.CorrelationID == "" || c.Kind == bridge.KindTerminal && c.Terminal == nil) {
-			t.Errorf("accepted without what it needs: %s", data)
-		}
-	})
 }
 
 // TestRedirectsAreNotFollowed: the address of a callback holds a token, and another server that

@@ -25,5 +25,4 @@
 // # Use
 //
 // Sender is the harness's ReplySender, Poller its Inbox; PostTerminal sends the terminal callback.
-// ParseCallback is for the server.
 package bridge

@@ -2,8 +2,6 @@ package bridge
 
 import (
 	"encoding/json"
-	"errors"
-	"fmt"
 	"net/http"
 	"time"
 
@@ -67,37 +65,6 @@ func replyCallback(correlationID string, r harness.Reply) Callback {
 		Body:          r.Body,
 		Agent:         r.Agent,
 	}
-}
-
-// ParseCallback reads what a session has posted. A callback without a kind is a terminal one.
-func ParseCallback(data []byte) (Callback, error) {
-	var c Callback
-	if err := json.Unmarshal(data, &c); err != nil {
-		return Callback{}, fmt.Errorf("callback: %w", err)
-	}
-	if c.CorrelationID == "" {
-		return Callback{}, errors.New("callback: correlation_id is missing")
-	}
-	switch c.Kind {
-	case KindReply, KindAck:
-		if c.Seq == nil || *c.Seq < 0 {
-			return Callback{}, fmt.Errorf("callback: a %s needs the seq of its line", c.Kind)
-		}
-	case KindTerminal, "":
-		c.Kind = KindTerminal
-		if c.Terminal == nil || c.Verdict == "" {
-			return Callback{}, errors.New("callback: a terminal callback needs a verdict")
-		}
-	default:
-		return Callback{}, fmt.Errorf("callback: kind %q is not known", c.Kind)
-	}
-	return c, nil
-}
-
-// Receipt is a bridge's response to a callback.
-type Receipt struct {
-	OK     bool `json:"ok"`
-	Dedupe bool `json:"dedupe,omitempty"` // it had that reply already
 }
 
 // InboxPage is a bridge's response to a request for messages.

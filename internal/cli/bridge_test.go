@@ -63,15 +63,15 @@ func (b *bridgeStub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (b *bridgeStub) accept(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
-	callback, err := bridge.ParseCallback(body)
-	if err != nil {
+	var callback bridge.Callback
+	if err := json.Unmarshal(body, &callback); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
 	if callback.Seq != nil {
 		key := fmt.Sprintf("%s/%d", callback.CorrelationID, *callback.Seq)
 		if b.seen[key] {
-			_ = json.NewEncoder(w).Encode(bridge.Receipt{OK: true, Dedupe: true})
+			_ = json.NewEncoder(w).Encode(map[string]bool{"ok": true, "dedupe": true})
 			return
 		}
 		b.seen[key] = true
@@ -85,7 +85,7 @@ func (b *bridgeStub) accept(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
-	_ = json.NewEncoder(w).Encode(bridge.Receipt{OK: true})
+	_ = json.NewEncoder(w).Encode(map[string]bool{"ok": true})
 }
 
 // answerInbox holds the question for a moment, as a bridge does, and answers with what the file

@@ -54,9 +54,16 @@ func Main() int {
 	defer exitOnTerminate()()
 	con := console.System(version())
 	// What cannot be removed now is tried again by the next start.
-	_ = agent.RemoveLoginCopies(con.Environ)
-	defer func() { _ = agent.KeepLoginCopies(con.Environ) }()
+	warn(con, agent.RemoveLoginCopies(con.Environ))
+	defer func() { warn(con, agent.KeepLoginCopies(con.Environ)) }()
 	return Run(ctx, os.Args, con)
+}
+
+// warn prints what is no reason to do nothing, but must not stay unknown: a login lies on the disk.
+func warn(con *console.Console, err error) {
+	if err != nil {
+		fmt.Fprintln(con.Stderr, "warning:", err)
+	}
 }
 
 // terminationLimit is how long a command may take to end after SIGTERM.

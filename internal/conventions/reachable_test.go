@@ -18,7 +18,6 @@ import (
 var unreached = map[string]string{
 	"internal/cli/console.priceSchema": "a test keeps the schema in docs equal to it",
 	"internal/profile.Schema":          "a test keeps the schema in docs equal to it",
-	"internal/bridge.ParseCallback":    "the reader's half of the wire protocol, which tests of the writer use",
 	"internal/harness.NewDispatcher":   "tests drive the tools of a session without agents",
 	"runTeam":                          "part of the modes for Go programs",
 }

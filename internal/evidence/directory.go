@@ -18,7 +18,6 @@ import (
 
 	"github.com/fit-eval/fit/internal/atomicfile"
 	"github.com/fit-eval/fit/internal/jsonenc"
-	"github.com/fit-eval/fit/internal/jsontape"
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/session"
 )
@@ -258,7 +257,7 @@ func (d *Directory) cached(key string) *Run {
 	}
 	sum, body, _ := bytes.Cut(data, []byte("\n"))
 	var entry cacheEntry
-	if string(sum) != sumOf(body) || !jsontape.Unmarshal(body, &entry) || entry.Key != key || entry.Run == nil {
+	if string(sum) != sumOf(body) || json.Unmarshal(body, &entry) != nil || entry.Key != key || entry.Run == nil {
 		return nil
 	}
 	return entry.Run

@@ -180,6 +180,9 @@ func (p *Replay) Answer(request Request) (Recorded, bool, error) {
 	var err error
 	if found == nil {
 		err = p.miss(request.Path, chunks)
+		if damage := r.reader.Damage(); damage != "" {
+			err = fmt.Errorf("%w; %s", err, damage)
+		}
 		if r.mode == ReplayStrict {
 			r.missed = err
 		}

@@ -1,6 +1,7 @@
 package gateway_test
 
 import (
+	"bytes"
 	"fmt"
 	"net/http"
 	"os"
@@ -341,5 +342,21 @@ func TestFindRecord(t *testing.T) {
 	}
 	if found, err := gateway.FindRecord(dir); err != nil || found != record {
 		t.Errorf("found %q, %v; want %q", found, err, record)
+	}
+}
+
+func TestAMissInADamagedRecordSaysSo(t *testing.T) {
+	path := record(t, nil, [2]string{ask("one", hello), said("first")}, [2]string{ask("two", hello), said("second")})
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data[bytes.Index(data, []byte("agent"))+1] ^= 0xff
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, _, err = replay(t, path, gateway.ReplayStrict, nil)(ask("three", hello))
+	if err == nil || !strings.Contains(err.Error(), "the record is damaged") {
+		t.Errorf("%v", err)
 	}
 }

@@ -29,6 +29,9 @@ func open(path string, earlier int, participant string) (r *reader, unknown stri
 	case err != nil:
 		return nil, "", err
 	}
+	if damage := record.Damage(); damage != "" {
+		return nil, damage, record.Close()
+	}
 	r = &reader{record: record, seed: maphash.MakeSeed()}
 	all := record.Calls()
 	all = all[min(earlier, len(all)):]

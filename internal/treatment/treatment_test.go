@@ -1,6 +1,7 @@
 package treatment_test
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"slices"
@@ -341,5 +342,31 @@ func TestFindReadsWhatTheAgentReads(t *testing.T) {
 		if !slices.Equal(got, test.want) {
 			t.Errorf("%s: %q, want %q", name, got, test.want)
 		}
+	}
+}
+
+// TestADamagedRecordProvesNothing: the call that carried a piece may be the one that is lost. An end
+// that is torn is what a killed session leaves, and its calls before are whole.
+func TestADamagedRecordProvesNothing(t *testing.T) {
+	path := record(t, nil, asked(t, "Be kind."), asked(t, "Be kind."), asked(t, "Be brief."))
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	damaged := bytes.Clone(whole)
+	damaged[len(damaged)/2] ^= 0xff
+	for name, test := range map[string]struct {
+		data    []byte
+		unknown bool
+	}{"whole": {whole, false}, "torn": {whole[:len(whole)-1], false}, "damaged": {damaged, true}} {
+		t.Run(name, func(t *testing.T) {
+			if err := os.WriteFile(path, test.data, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			found, err := treatment.Read(treatment.Config{Calls: path})
+			if err != nil || strings.Contains(found.Unknown, "damaged") != test.unknown {
+				t.Errorf("%v, %+v", err, found)
+			}
+		})
 	}
 }

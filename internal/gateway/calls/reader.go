@@ -94,6 +94,17 @@ func (r *Reader) Places() []Place { return r.places }
 // Problems returns what could not be read when the record was opened.
 func (r *Reader) Problems() []Problem { return r.problems }
 
+// Damage says what is missing in the middle of the record, empty if nothing is. A torn end is what a
+// session leaves that was killed, and no damage.
+func (r *Reader) Damage() string {
+	for _, p := range r.problems {
+		if !p.Torn {
+			return "the record is damaged: " + p.String()
+		}
+	}
+	return ""
+}
+
 // newReader passes over the frames of a file.
 func newReader(file io.ReaderAt, size int64) (*Reader, error) {
 	r := &Reader{file: file, texts: map[int][]byte{}, chunks: map[uint32]chunkPlace{}}
