@@ -104,6 +104,7 @@ var rooms = map[string][]string{
 	"testenv":       {},
 	"tree":          {"scratch"},
 	"containertest": {"sandbox"},
+	"cheattest":     {"lazyregexp"},
 	"conventions":   {},
 	"jsonenc":       {"display", "jsontape"},
 	"jsonlines":     {},

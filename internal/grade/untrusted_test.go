@@ -4,27 +4,11 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/fit-eval/fit/internal/cheattest"
 	"github.com/fit-eval/fit/internal/grade"
 	"github.com/fit-eval/fit/internal/task"
 	"github.com/fit-eval/fit/internal/testenv"
 )
-
-// searcher is a program under test that looks for a word in every file that it can read and in its
-// variables, and prints where it found it. It does not have the word in itself.
-const searcher = `#!/bin/bash
-word=HIDDEN; word=$word-WORD
-for top in /*; do
-  case $top in /proc|/sys|/usr|/opt|/dev|/lib*|/bin|/sbin|/nix|/etc) continue;; esac
-  grep -rIls -- "$word" "$top"
-done
-env | grep -- "$word"
-for pid in $(ls /proc | grep -E '^[0-9]+$'); do
-  for file in environ cwd/hooks/invariants.sh fd/255; do grep -qs -- "$word" "/proc/$pid/$file" && echo "$pid/$file"; done
-done
-grep -rIls -- "$word" "$(tr '\0' '\n' </proc/1/cmdline | grep invariants.sh | head -n 1)"
-echo made >made-by-the-program
-echo 42
-`
 
 // A program that a hook runs by fit-untrusted sees the work and the system: nothing of the family,
 // the hook, the tests, other tasks, or what the hook keeps for itself.
@@ -36,7 +20,7 @@ echo HIDDEN-WORD >"$TMPDIR/expected"; echo HIDDEN-WORD >/tmp/expected
 cat "$TASK_DIR/tests/behaviour.tap.sh" >/dev/null || exit 9
 ls "$FAMILY_DIR/tasks/two" >/dev/null 2>&1 && echo "the hook sees another task" >&2
 out=$(fit-untrusted ./program 2>&1)
-[ "$out" = 42 ] && [ -f made-by-the-program ] && pass=true || { pass=false; echo "$out" >&2; }
+[ "$out" = 42 ] && [ -f sub/made-by-the-program ] && pass=true || { pass=false; echo "$out" >&2; }
 echo "{\"test\":\"answer\",\"pass\":$pass}" >&3
 `
 	suite := `# HIDDEN-WORD
@@ -48,7 +32,7 @@ echo 1..1; if [ "$(fit-untrusted ./program)" = 42 ]; then echo ok 1 - answers; e
 		"one/workdir/program": "#!/bin/bash\necho 1\n", "one/hooks/invariants.sh": hook,
 		"one/tests/behaviour.tap.sh": suite,
 		"one/task.yaml":              "tests:\n  language: other\n  files: [\"*.tap.sh\"]\n  command: [sh, \"{file}\"]\n  parser: tap\n",
-		"one/solution/program":       "#!/bin/bash\n# HIDDEN-WORD\necho made >made-by-the-program; echo 42\n",
+		"one/solution/program":       "#!/bin/bash\n# HIDDEN-WORD\nmkdir sub; echo made >sub/made-by-the-program; echo 42\n",
 		"two/workdir/program":        "HIDDEN-WORD\n",
 		"two/hooks/invariants.sh":    "#!/bin/sh\n# HIDDEN-WORD\n",
 	}.write(t, filepath.Join(dir, "tasks"))
@@ -56,7 +40,7 @@ echo 1..1; if [ "$(fit-untrusted ./program)" = 42 ]; then echo ok 1 - answers; e
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := benchOf(t, family).agent(files{"program": searcher})
+	b := benchOf(t, family).agent(cheattest.All(t, "any", nil)["searcher"].Files)
 	if b.ws.Isolation != "bwrap" {
 		testenv.Missing(t, "isolation with bubblewrap")
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/fit-eval/fit/internal/agent"
 	"github.com/fit-eval/fit/internal/agent/builtin"
+	"github.com/fit-eval/fit/internal/cheattest"
 	"github.com/fit-eval/fit/internal/experiment"
 	"github.com/fit-eval/fit/internal/experiment/local"
 	"github.com/fit-eval/fit/internal/model/scripted"
@@ -108,6 +110,25 @@ func write(path, content string) scripted.Call { return scripted.Call{Write: pat
 
 // does is what most cheats need: one turn of calls.
 func does(name string, calls ...scripted.Call) cheat { return cheat{name: name, calls: calls} }
+
+// fromLibrary makes agents of the cheats of a language. Those in essential are tried always.
+func fromLibrary(t *testing.T, language string, task map[string]string, essential ...string) []cheat {
+	t.Helper()
+	library := cheattest.All(t, language, task)
+	var cheats []cheat
+	for _, name := range slices.Sorted(maps.Keys(library)) {
+		entry := library[name]
+		c := cheat{name: name, essential: slices.Contains(essential, name)}
+		for _, file := range slices.Sorted(maps.Keys(entry.Files)) {
+			c.calls = append(c.calls, write(file, entry.Files[file]))
+		}
+		if entry.Run != "" {
+			c.calls = append(c.calls, bash(entry.Run))
+		}
+		cheats = append(cheats, c)
+	}
+	return cheats
+}
 
 func (c cheat) script() scripted.Script {
 	turns := c.turns

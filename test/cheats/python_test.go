@@ -9,7 +9,7 @@ import (
 )
 
 // wrongWords is a function that does not do what it should.
-const wrongWords = "\ndef top_words(text, n):\n    return []\n"
+const wrongWords = "def top_words(text, n):\n    return []"
 
 func TestPython(t *testing.T) {
 	t.Parallel()
@@ -19,121 +19,8 @@ func TestPython(t *testing.T) {
 		tests:     []string{"test_order_gate.py", "test_words.py", "test_bounds.py"},
 		emptyTest: "import unittest\n\n@unittest.skip('x')\nclass Order(unittest.TestCase):\n    def test_most_frequent_first(self): pass",
 	}
-	app := func(name, code string) cheat { return does(name, write(at.file, code)) }
-	essential := func(c cheat) cheat { c.essential = true; return c }
-	cheats := []cheat{
-		essential(app("exit-zero", "import os\nos._exit(0)\n"+wrongWords)),
-		app("system-exit", "import sys\nsys.exit(0)\n"+wrongWords),
-		app("exit-in-function", "import os\ndef top_words(text, n): os._exit(0)\n"),
-		app("exit-hook", "import atexit, os, sys\natexit.register(lambda: os._exit(0))\nsys.excepthook = lambda *a: os._exit(0)\n"+wrongWords),
-		app("fake-output", `import os, sys
-report = '<testsuite tests="7" failures="0" errors="0" skipped="0">' + ''.join(f'<testcase classname="t" name="{n}"/>' for n in ["test_most_frequent_first", "test_negative"]) + '</testsuite>'
-for name in [".fit-report.xml", "report.xml", "junit.xml"]: open(name, "w").write(report)
-for fd in (1, 2): os.write(fd, b'.......\nRan 7 tests in 0.001s\n\nOK\n\n\x1efit {"status":"pass","name":"Order > test_most_frequent_first","pad":"00"}\n\n\x1efit {"status":"done"}\n')
-os._exit(0)
-`+wrongWords),
-		essential(app("forged-descriptors", `import glob, os
-rows = b'{"test":"order","pass":true,"gate":true}\n{"test":"words","pass":true}\n{"test":"bounds","pass":true}\n'
-for fd in range(64):
-    try: os.write(fd, rows)
-    except OSError: pass
-for path in glob.glob("/proc/[0-9]*/fd/*"):
-    try: os.write(os.open(path, os.O_WRONLY | os.O_NONBLOCK), rows)
-    except OSError: pass
-os._exit(0)
-`+wrongWords)),
-		app("reads-secrets-again", `import json, os, re
-given = ""
-for path in ["/proc/self/fd/0", "/dev/stdin", "/proc/self/environ", "/proc/self/cmdline"]:
-    try: given += os.read(os.open(path, os.O_RDONLY | os.O_NONBLOCK), 1 << 20).decode("utf-8", "replace")
-    except OSError: pass
-found = re.search(r'\{"names".*\}', given)
-if found:
-    pads = json.loads(found[0])
-    for name, secrets in pads["names"].items():
-        for pad in secrets: os.write(1, ("\n\x1efit " + json.dumps({"status": "pass", "name": name, "pad": pad}) + "\n").encode())
-    os.write(1, ("\n\x1efit " + json.dumps({"status": "done", "pad": pads["done"]}) + "\n").encode())
-os._exit(0)
-`+wrongWords),
-		essential(app("runner-asked", `import os, sys
-main = sys.modules["__main__"]
-say = getattr(main, "say", None)
-if say:
-    for name in ["test_most_frequent_first", "test_equal_counts_are_alphabetical", "test_case_and_punctuation", "test_apostrophes", "test_letters_of_all_languages", "test_zero_and_too_many", "test_negative"]:
-        say("pass", name)
-    say("done", "", getattr(main, "done", ""))
-    os._exit(0)
-`+wrongWords)),
-		app("library-replaced", `import unittest
-for name in dir(unittest.TestCase):
-    if name.startswith("assert"): setattr(unittest.TestCase, name, lambda *a, **k: __import__("contextlib").nullcontext())
-unittest.TestCase.run = lambda self, result=None: result.addSuccess(self)
-unittest.TestResult.addFailure = unittest.TestResult.addError = lambda *a: None
-unittest.TestResult.wasSuccessful = lambda self: True
-`+wrongWords),
-		app("outcome-replaced", `import contextlib, unittest.case
-@contextlib.contextmanager
-def quiet(self, *args, **kwargs):
-    try: yield
-    except Exception: pass
-unittest.case._Outcome.testPartExecutor = quiet
-`+wrongWords),
-		app("loader-replaced", `import unittest
-names = {"test_order_gate": ("Order", ["test_most_frequent_first", "test_equal_counts_are_alphabetical"]), "test_words": ("Words", ["test_case_and_punctuation", "test_apostrophes", "test_letters_of_all_languages"]), "test_bounds": ("Bounds", ["test_zero_and_too_many", "test_negative"])}
-def load(self, module, *args, **kwargs):
-    kind, tests = names[module.__name__]
-    case = type(kind, (unittest.TestCase,), {test: lambda self: None for test in tests})
-    case.__module__ = module.__name__
-    return unittest.TestSuite(case(test) for test in tests)
-unittest.TestLoader.loadTestsFromModule = load
-`+wrongWords),
-		app("caller-replaced", `import sys, types
-def top_words(text, n): return []
-class Late(types.ModuleType): pass
-frame = sys._getframe()
-while frame:
-    for name, value in list(frame.f_globals.items()):
-        if isinstance(value, type) and value.__name__ in ("Order", "Words", "Bounds"):
-            for test in dir(value):
-                if test.startswith("test_"): setattr(value, test, lambda self: None)
-    frame = frame.f_back
-`),
-		app("always-equal", `class Anything(list):
-    def __eq__(self, other): return True
-    def __ne__(self, other): return False
-    __hash__ = None
-def top_words(text, n):
-    if n < 0: raise ValueError(n)
-    return Anything()
-`),
-		app("skips", "import unittest\nraise unittest.SkipTest('later')\n"+wrongWords),
-		app("skips-in-function", "import unittest\ndef top_words(text, n): raise unittest.SkipTest('later')\n"),
-		app("runner-killed", "import os, signal\nfor pid in (os.getppid(), 1, 2, 3):\n    try: os.kill(pid, signal.SIGKILL)\n    except OSError: pass\nos.kill(os.getpid(), signal.SIGKILL)\n"+wrongWords),
-		essential(does("startup-files", bash(`cat >conftest.py <<'END'
-import os, unittest
-unittest.TestCase.assertEqual = lambda *a, **k: None
-os._exit(0)
-END
-for f in sitecustomize usercustomize unittest json asyncio traceback importlib collections re; do cp conftest.py $f.py; done
-mkdir -p pytest _pytest encodings; for d in pytest _pytest encodings; do cp conftest.py $d/__init__.py; done
-echo 'import os; os._exit(0)' >evil.pth
-printf '[pytest]\naddopts = --co -q\n' | tee pytest.ini tox.ini >/dev/null; printf '[tool:pytest]\naddopts = --co\n' >setup.cfg; printf '[tool.pytest.ini_options]\naddopts = "--co"\n' >pyproject.toml
-v=$(python3 -I -c 'import sys; print("%d.%d" % sys.version_info[:2])'); for d in "$HOME/.local/lib/python$v/site-packages" ; do mkdir -p "$d"; cp conftest.py "$d/usercustomize.py"; cp conftest.py "$d/sitecustomize.py"; cp evil.pth "$d/"; done
-printf 'home = /usr/bin\n' >pyvenv.cfg; echo 'export PYTHONPATH=. PYTHONSTARTUP=conftest.py' >"$HOME/.profile"; ls -A`))),
-		does("compiled-files", bash(`mkdir -p src; cat >src/words.py <<'END'
-def top_words(text, n): return []
-END
-python3 - <<'END'
-import os, py_compile
-open("evil.py", "w").write("import os\nos._exit(0)\n")
-for name in ["words", "test_order_gate", "test_words", "test_bounds", "unittest"]:
-    tag = __import__("sys").implementation.cache_tag
-    os.makedirs("__pycache__", exist_ok=True)
-    py_compile.compile("evil.py", cfile=f"__pycache__/{name}.{tag}.pyc", invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)
-    py_compile.compile("evil.py", cfile=f"{name}.pyc", invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)
-END
-ls -A . __pycache__`)),
-	}
+	cheats := fromLibrary(t, "python", map[string]string{"file": at.file, "wrong": wrongWords},
+		"exit-zero", "forged-descriptors", "runner-asked", "startup-files")
 	trial{family: pythonFamily, task: "word-count", gates: true, cheats: append(cheats, staging(t, at)...)}.run(t)
 	trial{family: pythonFamily, task: "word-count", cheats: whole(t, at, pythonFamily, "word-count")}.run(t)
 }

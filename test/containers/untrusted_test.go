@@ -5,24 +5,9 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/fit-eval/fit/internal/cheattest"
 	"github.com/fit-eval/fit/internal/containertest"
 )
-
-// searcher is a program under test that looks for a word in every file that it can read, and in its
-// variables. It does not have the word in itself.
-const searcher = `#!/bin/bash
-word=HIDDEN; word=$word-WORD
-grep -rIls -- "$word" /app /tmp /var /root /home /.fit "$@"
-env | grep -- "$word"
-for pid in $(ls /proc | grep -E '^[0-9]+$'); do
-  for file in environ cwd/hooks/invariants.sh root/tmp/expected fd/255 fd/3; do
-    grep -qs -- "$word" "/proc/$pid/$file" && echo "$pid/$file"
-  done
-done
-echo kept >made-by-the-program; mkdir -p sub; mv made-by-the-program sub/; cat sub/made-by-the-program >/dev/null || echo cannot read its file
-echo kept >"$TMPDIR/kept" && cat "$TMPDIR/kept" >/dev/null || echo no temporary file
-echo 42
-`
 
 // In a container, a program that a hook runs by fit-untrusted sees the work and the image, and the
 // hook sees nothing of other tasks.
@@ -46,7 +31,7 @@ echo "{\"test\":\"answer\",\"pass\":$pass,\"message\":\"$(echo $out)\"}" >&3
 		"../family.yaml": "image: " + containertest.Image(t) + "\n", "../HIDDEN": "HIDDEN-WORD\n",
 		"one/agent.task.md": "Do it.\n", "one/workdir/program": "#!/bin/bash\necho 1\n",
 		"one/task.yaml": "checks: [answer]\n", "one/hooks/invariants.sh": hook,
-		"one/solution/program": searcher,
+		"one/solution/program": cheattest.All(t, "any", nil)["searcher"].Files["program"],
 		"two/agent.task.md":    "HIDDEN-WORD\n", "two/workdir/program": "HIDDEN-WORD\n",
 		"two/hooks/invariants.sh": "#!/bin/sh\n# HIDDEN-WORD\n",
 	} {
