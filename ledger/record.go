@@ -168,8 +168,8 @@ type Record struct {
 	Workspace     string     `json:"workspace,omitempty"` // export, or worktree, which shares the history
 	AgentNetwork  bool       `json:"agentNetwork"`        // the agent had the host's network
 	GraderNetwork bool       `json:"graderNetwork"`       // graders have the host's network
-	// SharedProcess names the hidden tests that ran the agent's code in their own process, by their
-	// language; empty: none did.
+	// SharedProcess names the hidden tests that ran the agent's code in their own process, or
+	// report where it can write, by their language or kind of task; empty: none did.
 	SharedProcess string `json:"sharedProcess,omitempty"`
 	// Network is what the agent reached: host, model (its model, its team's tools and the services
 	// of its task), registries (these, and the package registries of its task) or none.

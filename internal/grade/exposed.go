@@ -26,6 +26,8 @@ type Exposure struct {
 	// so code can as well.
 	Code     []string
 	Language string
+	// Unloaded is set where no hidden test loaded the code that was to try it.
+	Unloaded bool
 }
 
 // exposedFile is where code under test writes what it could read: in its working directory.
@@ -83,21 +85,25 @@ func Exposed(ctx context.Context, cfg Config) (found Exposure, err error) {
 		}
 		return found, err
 	}
-	dir, name := ".", check.File
-	if s.language.compiled {
-		dir, name = path.Dir(check.File), path.Base(check.File)
+	found.Unloaded = true
+	for _, check := range s.suite.Checks {
+		dir, name := ".", check.File
+		if s.language.compiled {
+			dir, name = path.Dir(check.File), path.Base(check.File)
+		}
+		if err := s.plantProbe(check, append(hidden, name)); err != nil {
+			return found, err
+		}
+		if _, err := s.try(ctx, check, expectation{}); err != nil {
+			return found, err
+		}
+		files, tried, err := s.exposed(dir)
+		if tried || err != nil {
+			found.Code, found.Language, found.Unloaded = files, s.suite.Runner.Language, false
+			return found, err
+		}
 	}
-	if err := s.plantProbe(check, append(hidden, name)); err != nil {
-		return found, err
-	}
-	if _, err := s.try(ctx, check, expectation{}); err != nil {
-		return found, err
-	}
-	var tried bool
-	if found.Code, tried, err = s.exposed(dir); tried {
-		found.Language = s.suite.Runner.Language
-	}
-	return found, err
+	return found, nil
 }
 
 // exposed returns what was read so far, and whether anything tried to.

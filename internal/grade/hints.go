@@ -69,9 +69,15 @@ func Hints(t *task.Task) (warnings, notes []string) {
 const ownCommand = "the family's own command"
 
 // SharedProcess returns the language of the hidden tests that run the agent's code in their own
-// process, or ownCommand for those that may; empty if none do.
+// process, ownCommand for those that may, or the kind of task whose agent can write its report;
+// empty if none do.
 func SharedProcess(t *task.Task) string {
-	if t.Suite == nil {
+	switch {
+	case t.Instance != nil:
+		return "SWE-bench"
+	case t.Verifier != nil:
+		return "Harbor"
+	case t.Suite == nil:
 		return ""
 	}
 	runner, language := t.Suite.Runner, languageOf(t.Suite)

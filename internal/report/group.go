@@ -275,9 +275,9 @@ func (g *Group) warn(in Input, attempts []ledger.Record) {
 		}
 	}
 	if len(shared) > 0 {
-		g.Warnings = append(g.Warnings, fmt.Sprintf("the hidden tests of %s ran the agent's code in their own process "+
-			"(%s): for what it can do there, see docs/security.md", Count(len(sharing), "task"),
-			strings.Join(slices.Sorted(maps.Keys(shared)), ", ")))
+		g.Warnings = append(g.Warnings, fmt.Sprintf("the hidden tests of %s ran the agent's code in their own "+
+			"process, or report where it can write (%s): for what it can do there, see docs/security.md",
+			Count(len(sharing), "task"), strings.Join(slices.Sorted(maps.Keys(shared)), ", ")))
 	}
 	if len(interrupted) > 0 {
 		was := "were"

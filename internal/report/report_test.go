@@ -232,7 +232,7 @@ func TestWarnings(t *testing.T) {
 	model.SharedProcess, host.SharedProcess = "node", "go"
 	r := build(t, Input{Records: []ledger.Record{model, host}, K: []int{1}})
 	wantIn(t, strings.Join(r.Groups[0].Warnings, "\n"), "different networks: host, model",
-		"hidden tests of 1 task ran the agent's code in their own process (go, node)")
+		"hidden tests of 1 task ran the agent's code in their own process, or report where it can write (go, node)")
 	wantIn(t, markdownOf(t, r, []int{1}, Full), "Network: `model`")
 }
 

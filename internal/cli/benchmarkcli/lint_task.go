@@ -215,6 +215,10 @@ func (l *taskLinter) exposed(found grade.Exposure) {
 		l.warnf("a program that is started with fit-untrusted can read %s on this machine or in this image: see "+
 			"docs/security.md", file)
 	}
+	if found.Unloaded {
+		l.findings = append(l.findings, finding{Task: l.t.ID, Level: "note", Message: "no hidden test loads the code " +
+			"under test, so lint could not try what that can read"})
+	}
 	for _, file := range found.Code {
 		level := "warning"
 		if !filepath.IsAbs(file) && found.Language != task.LanguageGo { // which Hints say of the language
