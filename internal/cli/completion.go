@@ -96,8 +96,8 @@ func completeValues(command *cobra.Command, con *console.Console, registry *agen
 		kind, _ := pflag.UnquoteUsage(flag)
 		var values cobra.CompletionFunc
 		switch {
-		case strings.Contains(kind, "|"):
-			values = cobra.FixedCompletions(strings.Split(kind, "|"), cobra.ShellCompDirectiveNoFileComp)
+		case strings.Contains(flag.Value.Type(), "|"):
+			values = cobra.FixedCompletions(strings.Split(flag.Value.Type(), "|"), cobra.ShellCompDirectiveNoFileComp)
 		case kind == "agent":
 			values = cobra.FixedCompletions(registry.IDs(), cobra.ShellCompDirectiveNoFileComp)
 		case flag.Name == "task" && command.Flags().Lookup("family") != nil:

@@ -1,7 +1,8 @@
 package cli
 
 import (
-	"strconv"
+	"cmp"
+	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -51,18 +52,72 @@ func refuseHelpOnNothing(root *cobra.Command) *error {
 // widestHelp is where lines of help end on a terminal that is wider: longer ones are hard to read.
 const widestHelp = 120
 
-// fitTerminal breaks the help of a command, when it is shown, so that its lines fit into the given
-// columns.
+// fitTerminal lets the help of every command fit into the given columns.
 func fitTerminal(root *cobra.Command, columns int) {
-	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(),
-		"Flags.FlagUsages ", "Flags.FlagUsagesWrapped "+strconv.Itoa(columns)+" "))
-	for _, command := range append(root.Commands(), root) { // the root last, because the others fall back on its help
-		show := command.HelpFunc()
-		command.SetHelpFunc(func(asked *cobra.Command, args []string) {
-			asked.Long = wrapped(asked.Long, columns)
-			show(asked, args)
+	for _, command := range append(root.Commands(), root) { // each may be the root of its own program
+		command.SetHelpFunc(func(asked *cobra.Command, _ []string) {
+			_, _ = io.WriteString(asked.OutOrStdout(), helpText(asked, columns))
 		})
 	}
+}
+
+// helpText is the help of a command in lines of so many columns. Examples stay as they are, because
+// people copy them.
+func helpText(command *cobra.Command, columns int) string {
+	var out strings.Builder
+	out.WriteString(wrapped(cmp.Or(command.Long, command.Short)+"\n\n", columns))
+	for part := range strings.SplitSeq(strings.TrimRight(command.UsageString(), "\n"), "\n\n") {
+		title, list, _ := strings.Cut(part, "\n")
+		switch title {
+		case "Available Commands:":
+			var commands [][]string
+			for _, child := range command.Commands() {
+				if child.IsAvailableCommand() || child.Name() == "help" {
+					commands = append(commands, []string{"  " + child.Name(), child.Short})
+				}
+			}
+			part = title + "\n" + table(commands, columns)
+		case "Flags:", "Global Flags:":
+			var flags [][]string
+			for _, line := range strings.Split(list, "\n") {
+				spelling, usage, _ := strings.Cut(line[8:], "  ")
+				flags = append(flags, []string{line[:8] + spelling, strings.TrimSpace(usage)})
+			}
+			part = title + "\n" + table(flags, columns)
+		case "Examples:":
+		default:
+			if !strings.HasPrefix(title, " ") { // which are further examples
+				part = strings.TrimRight(wrapped(part+"\n", columns), "\n")
+			}
+		}
+		out.WriteString(part + "\n\n")
+	}
+	return strings.TrimRight(out.String(), "\n") + "\n"
+}
+
+// table aligns the second cells of rows, and fills them. Where a first cell is wide, its second is
+// below it.
+func table(rows [][]string, columns int) string {
+	const gap = 3
+	left, most := 0, columns/2-6
+	for _, row := range rows {
+		if width := len(row[0]); width <= most {
+			left = max(left, width)
+		}
+	}
+	indent := strings.Repeat(" ", left+gap)
+	var out strings.Builder
+	for _, row := range rows {
+		out.WriteString(row[0])
+		if len(row[0]) > left {
+			out.WriteString("\n" + indent)
+		} else {
+			out.WriteString(indent[len(row[0]):])
+		}
+		fill(&out, row[1], indent, 0, columns)
+		out.WriteByte('\n')
+	}
+	return strings.TrimRight(out.String(), "\n")
 }
 
 // wrapped fills the paragraphs of a text. A line that is indented is a paragraph of its own, and

@@ -158,7 +158,7 @@ func Detectable(difference float64) string {
 func (r *Ratio) Text() string {
 	text := r.All.text()
 	if common := r.CommonlySolved; common != nil {
-		text += fmt.Sprintf(", on the %d tasks that both solved %s", common.NTasks, common.text())
+		text += fmt.Sprintf(", on the %s that both solved %s", Count(common.NTasks, "task"), common.text())
 	}
 	return text + censoredText(r.Censored)
 }

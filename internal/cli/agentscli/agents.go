@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -97,7 +96,7 @@ func describe(ctx context.Context, con *console.Console, a agent.Agent) row {
 }
 
 func printList(con *console.Console, rows []row) error {
-	table := tabwriter.NewWriter(con.Stdout, 0, 8, 2, ' ', 0)
+	table := con.Table()
 	fmt.Fprintln(table, "AGENT\tVERSION\tWHAT IT IS")
 	for _, r := range rows {
 		about := r.Title
@@ -168,7 +167,7 @@ func show(con *console.Console, line row, info agent.Info, format string) error 
 			"credentials": info.Credentials,
 		})
 	}
-	table := tabwriter.NewWriter(con.Stdout, 0, 8, 2, ' ', 0)
+	table := con.Table()
 	status := line.Problem
 	if line.Installed {
 		status = strings.TrimSpace(line.Version + "  " + line.Path)

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -295,7 +294,7 @@ func (t *trial) report(con *console.Console, played agent.Agent, result fit.RunR
 
 func printAbilities(con *console.Console, rows []abilityRow) error {
 	word := map[bool]string{true: "yes", false: "no"}
-	table := tabwriter.NewWriter(con.Stdout, 0, 8, 2, ' ', 0)
+	table := con.Table()
 	fmt.Fprintln(table, "ABILITY\tEXPECTED\tSEEN\t")
 	for _, s := range rows {
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", s.Ability, word[s.Claimed], word[s.Seen], s.Detail)

@@ -293,7 +293,7 @@ func (o *compareOptions) print(con *console.Console, c comparison, groups []*rep
 	case "markdown":
 		return c.Markdown(con.Stdout)
 	default:
-		return c.Text(con.Stdout)
+		return con.Folded(c.Text)
 	}
 }
 

@@ -51,8 +51,8 @@ dataset: give them to "run" as arms.`,
 		},
 	}
 	command.Flags().Var(&opts.from, "from", "format of FILE (default: promptfoo for .yaml, else inspect)")
-	command.Flags().Var(&opts.scorer, "scorer", "Inspect's scorer, which is in its program and not in the file "+
-		"(default: choice where samples have choices, else includes)")
+	command.Flags().Var(&opts.scorer, "scorer", "`NAME` of Inspect's scorer, which is in its program and not in the "+
+		"file: "+strings.Join(inspectScorers, ", ")+" (default: choice where samples have choices, else includes)")
 	command.Flags().StringToStringVar(&opts.fields, "field", nil, "column of Inspect's samples that has another name, "+
 		"as `FIELD=COLUMN`: input, target, choices, id or metadata (repeatable)")
 	return command

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"syscall"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -143,7 +142,7 @@ func listFamily(ctx context.Context, con *console.Console, origin, format string
 			map[string]any{"name": family.Name, "revision": family.Revision, "tasks": tasks})
 	}
 	fmt.Fprintf(con.Stdout, "%s, %s\n", display.Line(family.Name), family.Revision)
-	table := tabwriter.NewWriter(con.Stdout, 0, 8, 2, ' ', 0)
+	table := con.Table()
 	fmt.Fprintln(table, "task\thooks\tchecks\tjudge\tsolution\ttags")
 	for _, t := range tasks {
 		fmt.Fprintf(table, "%s\t%s\t%s\t%t\t%t\t%s\n", display.Name(t.ID), strings.Join(t.Hooks, ","),
@@ -161,7 +160,7 @@ func listRuns(con *console.Console, dir, format string, from *foreign.Options) e
 	if format == "json" {
 		return jsonenc.WriteIndented(con.Stdout, last)
 	}
-	table := tabwriter.NewWriter(con.Stdout, 0, 8, 2, ' ', 0)
+	table := con.Table()
 	fmt.Fprintln(table, "task\tarm\trun\tattempt\tverdict\tturns\tdirectory")
 	for _, r := range last {
 		verdict := r.Verdict

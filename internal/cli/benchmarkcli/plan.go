@@ -3,6 +3,7 @@ package benchmarkcli
 import (
 	"context"
 	"fmt"
+	"io"
 	"math"
 
 	"github.com/spf13/cobra"
@@ -102,7 +103,7 @@ func runPlan(ctx context.Context, con *console.Console, registry *agent.Registry
 	if opts.format.JSON() {
 		return jsonenc.WriteIndented(con.Stdout, p)
 	}
-	return printForecast(con, p)
+	return con.Folded(func(w io.Writer) error { return printForecast(w, p) })
 }
 
 // usePilot takes variances and prices from earlier results.
@@ -122,8 +123,7 @@ func (o *planOptions) usePilot(ctx context.Context, con *console.Console, regist
 	return nil
 }
 
-func printForecast(con *console.Console, p *forecast.Forecast) error {
-	w := con.Stdout
+func printForecast(w io.Writer, p *forecast.Forecast) error {
 	if p.Pilot != nil {
 		fmt.Fprintf(w, "pilot: %s, %s\n", report.Count(p.Pilot.Tasks, "task"), report.Count(p.Pilot.Runs, "run"))
 	}

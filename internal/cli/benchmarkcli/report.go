@@ -143,7 +143,7 @@ func runReport(ctx context.Context, con *console.Console, registry *agent.Regist
 		if !opts.kChosen {
 			ks = built.WorthShowing(ks)
 		}
-		err = built.Text(con.Stdout, ks)
+		err = con.Folded(func(w io.Writer) error { return built.Text(w, ks) })
 	case "markdown":
 		err = built.Markdown(con.Stdout, ks, opts.detail.Value)
 	case "junit":

@@ -301,7 +301,8 @@ func (r *running) report(ctx context.Context, ks []int) (*report.Report, error) 
 		fmt.Fprintf(r.con.Stderr, "note: %v\n", err)
 	}
 	if r.textWanted() {
-		if err := printReport(r.con.Stdout, built, comparison, ks); err != nil {
+		print := func(w io.Writer) error { return printReport(w, built, comparison, ks) }
+		if err := r.con.Folded(print); err != nil {
 			return nil, err
 		}
 	}

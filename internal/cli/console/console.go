@@ -8,11 +8,14 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"text/tabwriter"
 	"time"
 
 	"golang.org/x/term"
 
+	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/internal/sandbox"
 	"github.com/fit-eval/fit/price"
 	"github.com/fit-eval/fit/redact"
@@ -84,14 +87,50 @@ func (c *Console) StderrIsTerminal() bool { return isTerminal(c.Stderr) }
 // defaultColumns is how wide text is where no terminal says how wide it is.
 const defaultColumns = 100
 
-// Columns is how wide text on standard output may be.
+// Columns is how wide text on standard output may be: COLUMNS, or what the terminal says.
 func (c *Console) Columns() int {
+	if width, err := strconv.Atoi(c.Getenv("COLUMNS")); err == nil && width > 0 {
+		return max(width, 40)
+	}
 	if file, ok := c.Stdout.(*os.File); ok {
 		if width, _, err := term.GetSize(int(file.Fd())); err == nil && width > 0 {
 			return max(width, 40)
 		}
 	}
 	return defaultColumns
+}
+
+// Folded prints text in lines that fit the terminal, if it goes to one.
+func (c *Console) Folded(write func(io.Writer) error) error {
+	if !c.StdoutIsTerminal() && c.Getenv("COLUMNS") == "" {
+		return write(c.Stdout)
+	}
+	var text strings.Builder
+	if err := write(&text); err != nil {
+		return err
+	}
+	_, err := io.WriteString(c.Stdout, display.Fold(text.String(), c.Columns()))
+	return err
+}
+
+// Table aligns cells that are separated by tabs. Flush prints them.
+type Table struct {
+	strings.Builder
+	con *Console
+}
+
+// Table is an empty table for standard output.
+func (c *Console) Table() *Table { return &Table{con: c} }
+
+// Flush prints the table in lines that fit the terminal.
+func (t *Table) Flush() error {
+	return t.con.Folded(func(w io.Writer) error {
+		aligned := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+		if _, err := io.WriteString(aligned, t.String()); err != nil {
+			return err
+		}
+		return aligned.Flush()
+	})
 }
 
 // Colour reports whether text on standard output may be coloured: only on a terminal, and never

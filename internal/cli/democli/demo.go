@@ -42,7 +42,7 @@ func New(con *console.Console) *cobra.Command {
 instructions, on twelve small tasks with hidden tests, and fit says whether the change made it better. The model
 behind the agent is scripted and says so: no key and no network are used.`,
 		Example: `  fit demo            did the change help?
-  fit demo --same     nothing was changed: a claim is false, and one seed in thirty makes one
+  fit demo --same     A/A test: a claim is false; one seed in thirty makes one
   fit demo --view     look at it in the browser while it runs
   fit demo --solo     one agent and one task, live
   fit demo --team     a facilitator and three participants, live`,

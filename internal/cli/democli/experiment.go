@@ -203,7 +203,7 @@ func measure(ctx context.Context, con *console.Console, opts experimentOptions) 
 	if err != nil {
 		return err
 	}
-	if err := comparison.Text(con.Stdout); err != nil {
+	if err := con.Folded(comparison.Text); err != nil {
 		return err
 	}
 	page := filepath.Join(opts.dir, "report.md")

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -244,7 +243,7 @@ func toolFindings(ctx context.Context) []finding {
 }
 
 func printText(con *console.Console, findings []finding) error {
-	table := tabwriter.NewWriter(con.Stdout, 0, 8, 2, ' ', 0)
+	table := con.Table()
 	for _, f := range findings {
 		detail := strings.TrimSpace(f.Detail)
 		if f.Fix != "" {

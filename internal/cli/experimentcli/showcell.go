@@ -103,7 +103,7 @@ func ShowCell(ctx context.Context, con *console.Console, registry *agent.Registr
 				dir:      dir,
 				family:   source.Family(),
 			}
-			return shown.show(built.Pairs)
+			return con.Folded(func(w io.Writer) error { return shown.show(w, built.Pairs) })
 		}
 		encoded, err := jsonenc.Marshal(cell)
 		if err != nil {
@@ -154,8 +154,8 @@ type shownCell struct {
 
 // show begins with what most readers come for: what came out, what failed, how the agent ended, and
 // where to look further.
-func (s *shownCell) show(pairs []versus.Pair) error {
-	p := &page{w: s.con.Stdout}
+func (s *shownCell) show(w io.Writer, pairs []versus.Pair) error {
+	p := &page{w: w}
 	cell := s.Cell
 	p.line("%s/%s/%d · %s · %s", cell.Task, cell.Arm, cell.Run, cell.Agent, outcome(cell))
 	generated := ""

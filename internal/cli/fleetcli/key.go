@@ -3,7 +3,6 @@ package fleetcli
 import (
 	"fmt"
 	"slices"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -56,7 +55,7 @@ writes the URL of a new key into a file beside the others, and closes the connec
 			if err != nil {
 				return err
 			}
-			out := tabwriter.NewWriter(con.Stdout, 0, 0, 2, ' ', 0)
+			out := con.Table()
 			for _, m := range members {
 				key, err := m.Key()
 				if err != nil {

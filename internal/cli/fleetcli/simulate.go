@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -241,7 +240,7 @@ func (m *measured) draw(cell experiment.Cell, random *rand.Rand) simulate.Sample
 
 // showForecast prints a forecast for people.
 func showForecast(con *console.Console, f *simulate.Forecast, measured int) error {
-	out := tabwriter.NewWriter(con.Stdout, 0, 0, 2, ' ', 0)
+	out := con.Table()
 	fmt.Fprintf(out, "%d cells on %d workers × %d slots, %d repeats, from %d records\n\n", f.Cells, f.Workers, f.Slots,
 		f.Repeats, measured)
 	row := func(name string, r simulate.Range, show func(float64) string) {

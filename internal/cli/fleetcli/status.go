@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -76,7 +75,7 @@ func newStatus(con *console.Console) *cobra.Command {
 
 // showStatus prints the status for people. Names come from other machines.
 func showStatus(con *console.Console, status *fleet.Status) error {
-	out := tabwriter.NewWriter(con.Stdout, 0, 0, 2, ' ', 0)
+	out := con.Table()
 	fmt.Fprintln(out, "WORKER\tBUSY\tFIT\tISOLATION\tLABELS\tAGENTS\tKEY\tSTATE")
 	for _, w := range status.Workers {
 		var agents []string

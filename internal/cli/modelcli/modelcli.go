@@ -52,9 +52,9 @@ without a key or a network. The address is printed on standard output: give it t
 /v1 appended as OPENAI_BASE_URL, or to fit as --model-url.
 
 A script is a JSON file: {"turns": [{"text": "I'll look.", "calls": [{"read": "a.go"}]}, {"text": "Done."}]}. The same
-script drives every agent; the documentation of the package model/scripted has the whole format.`,
+script drives every agent; docs/scripted-model.md has the whole format.`,
 		Example: `  fit model serve --script fix.json
-  fit model serve --script easy=easy.json --script hard=hard.json --log requests.jsonl   # served under /s/easy and /s/hard`,
+  fit model serve --script easy=easy.json --script hard=hard.json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return serve(cmd.Context(), con, opts)

@@ -111,7 +111,11 @@ func emit(con *console.Console, options *statsOptions, result any, text func(w i
 	}
 	var buffer strings.Builder
 	text(&buffer)
-	if _, err := io.WriteString(con.Stdout, display.Text(buffer.String())); err != nil {
+	print := func(w io.Writer) error {
+		_, err := io.WriteString(w, display.Text(buffer.String()))
+		return err
+	}
+	if err := con.Folded(print); err != nil {
 		return fmt.Errorf("write the result: %w", err)
 	}
 	return nil

@@ -62,10 +62,10 @@ gzip or zstd, from a file or, as "-", from standard input. Files of any size are
 An entry is one item of a trace: a system event, an assistant event, the text of a user event, or one tool result.
 Entries are numbered from 0 over all lanes; fields such as turnIndex refer to entries. A turn of the model is one reply
 with everything it calls, however many entries it was streamed in. Patterns are regular expressions in RE2 syntax.`,
-		Example: `  fit trace overview run.ndjson                        what happened, at a glance
-  fit trace timeline run.ndjson                        entry by entry
-  fit trace search run.ndjson 'permission denied'      every hit, with its surroundings
-  fit trace errors --file 'runs/**/*.ndjson'           failed tool calls of many runs
+		Example: `  fit trace overview run.ndjson                     what happened, at a glance
+  fit trace timeline run.ndjson                     entry by entry
+  fit trace search run.ndjson 'permission denied'   every hit, in context
+  fit trace errors --file 'runs/**/*.ndjson'        failed calls of many runs
   fit trace sql run.ndjson 'select name, count(*) from tool_calls group by 1'`,
 		Args: cobra.ArbitraryArgs,
 		// so that a verb spelled as a flag gets an answer that helps

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -112,7 +111,7 @@ func unreadable(problems []string) error {
 }
 
 func printAudit(con *console.Console, audit *versus.Audit) error {
-	table := tabwriter.NewWriter(con.Stdout, 0, 8, 2, ' ', 0)
+	table := con.Table()
 	if len(audit.Flags) > 0 {
 		fmt.Fprintln(table, "run\tseverity\tflag\twhere\tcontent")
 	}

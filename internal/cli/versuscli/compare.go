@@ -55,7 +55,7 @@ func runCompare(ctx context.Context, d *reader, opts *reportOptions, args []stri
 	case console.FormatMarkdown:
 		err = compared.Markdown(d.con.Stdout)
 	default:
-		err = compared.Text(d.con.Stdout)
+		err = d.con.Folded(compared.Text)
 	}
 	if err != nil {
 		return err

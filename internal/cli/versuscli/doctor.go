@@ -103,9 +103,12 @@ func (d *doctor) run(ctx context.Context, ids []string, asJSON bool) error {
 			return err
 		}
 	} else {
-		for _, one := range found {
-			one.print(d.con.Stdout)
-		}
+		_ = d.con.Folded(func(w io.Writer) error {
+			for _, one := range found {
+				one.print(w)
+			}
+			return nil
+		})
 	}
 	if len(problems) == len(ids) || named && len(problems) > 0 {
 		return console.Exitf(console.ExitIncomplete, "cannot be run here: %s", strings.Join(problems, ", "))

@@ -2,8 +2,8 @@ package versuscli
 
 import (
 	"fmt"
+	"io"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -66,14 +66,14 @@ func runList(con *console.Console, opts *listOptions, dir string) error {
 	if opts.format.JSON() {
 		return inventory.Robot(con.Stdout)
 	}
-	table := tabwriter.NewWriter(con.Stdout, 0, 8, 2, ' ', 0)
+	table := con.Table()
 	for i := range inventory.Runs {
 		printListed(table, &inventory.Runs[i], opts.tasks)
 	}
 	return table.Flush()
 }
 
-func printListed(table *tabwriter.Writer, run *versus.Listed, tasks bool) {
+func printListed(table io.Writer, run *versus.Listed, tasks bool) {
 	name := display.Name(run.Directory)
 	switch {
 	case run.Problem != "":

@@ -106,5 +106,5 @@ func (o *reportOptions) print(con *console.Console, built *versus.EvalReport) er
 	case formatSARIF:
 		return built.SARIF(con.Stdout)
 	}
-	return built.Text(con.Stdout)
+	return con.Folded(built.Text)
 }

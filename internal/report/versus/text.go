@@ -115,7 +115,7 @@ func agentSection(agents []AgentSummary) section {
 			a.Arm, report.BoundedPercent(a.PassRate, a.Bounds), correctedText(a), blendedText(a),
 			millis(a.Efficiency.WallClockMs),
 			display.FineCost(a.Efficiency.CostUSD), countsText(a.Integrity), fmt.Sprint(a.NRuns), excludedText(a),
-			fmt.Sprint(a.Retried), countsText(a.Limits),
+			countText(a.Retried), countsText(a.Limits),
 		})
 	}
 	return s
@@ -154,8 +154,15 @@ func blendedText(a *AgentSummary) string {
 	return text
 }
 
+func countText(n int) string {
+	if n == 0 {
+		return dash
+	}
+	return fmt.Sprint(n)
+}
+
 func excludedText(a *AgentSummary) string {
-	text := fmt.Sprint(a.ExcludedEnv)
+	text := countText(a.ExcludedEnv)
 	if other := a.Missing - a.ExcludedEnv; other > 0 {
 		text += fmt.Sprintf(" + %d missing", other)
 	}
@@ -323,7 +330,8 @@ func (r *EvalReport) agentsSection() section {
 	if r.Network != "" {
 		s.lines = append(s.lines, "network: "+r.Network)
 	}
-	s.lines = append(s.lines, "weights (weight/heuristic's part): "+r.Weights.String(), r.Cost.text())
+	weights := strings.ReplaceAll(r.Weights.String(), ",", ", ")
+	s.lines = append(s.lines, "weights (weight/heuristic's part): "+weights, r.Cost.text())
 	return s
 }
 
@@ -354,6 +362,29 @@ func millis(ms *float64) string {
 	return display.Millis(int64(*ms))
 }
 
+// withValues leaves out the columns of a table in which no row has a value.
+func withValues(head []string, rows [][]string) ([]string, [][]string) {
+	var kept []int
+	for i := range head {
+		hasValue := func(row []string) bool { return row[i] != "" && row[i] != dash }
+		if slices.ContainsFunc(rows, hasValue) {
+			kept = append(kept, i)
+		}
+	}
+	pick := func(cells []string) []string {
+		picked := make([]string, len(kept))
+		for at, i := range kept {
+			picked[at] = cells[i]
+		}
+		return picked
+	}
+	fewer := make([][]string, len(rows))
+	for at, row := range rows {
+		fewer[at] = pick(row)
+	}
+	return pick(head), fewer
+}
+
 // write writes the sections that have something in them.
 func write(w io.Writer, sections []section, table func(io.Writer, section) error, safe func(string) string) error {
 	for i, s := range sections {
@@ -365,6 +396,7 @@ func write(w io.Writer, sections []section, table func(io.Writer, section) error
 				return err
 			}
 		}
+		s.head, s.rows = withValues(s.head, s.rows)
 		for at, row := range s.rows {
 			s.rows[at] = slices.Clone(row)
 			for c := range row {
