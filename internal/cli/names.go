@@ -31,6 +31,9 @@ where it is or in DIR. Links of an earlier call are replaced; other files with t
 			if len(args) > 0 {
 				dir, target = con.Path(args[0]), program
 			}
+			if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+				return console.Usagef("%s is not a directory; create it first: mkdir -p %[1]s", dir)
+			}
 			return linkNames(con, dir, target)
 		},
 	}

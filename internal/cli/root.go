@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -192,8 +193,13 @@ func calledAs(name string, root *cobra.Command) *cobra.Command {
 // "lstat" before it.
 func withoutCalls(message string, err error) string {
 	for _, wrapped := range everything(err) {
-		if problem, ok := wrapped.(*fs.PathError); ok {
+		switch problem := wrapped.(type) {
+		case *fs.PathError:
 			message = strings.ReplaceAll(message, problem.Error(), problem.Path+": "+problem.Err.Error())
+		case *net.OpError:
+			if wrong := new(net.AddrError); errors.As(problem, &wrong) {
+				message = strings.ReplaceAll(message, problem.Error(), "must be HOST:PORT, e.g. 127.0.0.1:8080")
+			}
 		}
 	}
 	return message
@@ -341,6 +347,27 @@ func quoted(args []string) []string {
 	return all
 }
 
+// otherWords are what other programs call flags of ours.
+var otherWords = map[string][]string{
+	"addr":      {"listen"},
+	"budget":    {"max-cost-usd"},
+	"dir":       {"output", "cwd"},
+	"host":      {"listen", "addr"},
+	"jobs":      {"concurrency"},
+	"json":      {"format"},
+	"listen":    {"addr"},
+	"n":         {"runs"},
+	"o":         {"output"},
+	"out":       {"output"},
+	"port":      {"listen", "addr"},
+	"prompt":    {"task-text"},
+	"repeat":    {"runs"},
+	"skill":     {"skills-from"},
+	"threshold": {"min-pass-rate"},
+	"trials":    {"runs"},
+	"workers":   {"concurrency"},
+}
+
 // plain says in words what the standard library says in the names of its functions, and which flag
 // was probably meant.
 func plain(command *cobra.Command, err error) error {
@@ -352,7 +379,19 @@ func plain(command *cobra.Command, err error) error {
 				names = append(names, "--"+flag.Name)
 			}
 		})
-		return fmt.Errorf("%w%s", err, near.Question("--"+unknown.GetSpecifiedName(), names))
+		if command.HasSubCommands() {
+			return console.NeedsCommand(command)
+		}
+		typed := unknown.GetSpecifiedName()
+		for _, word := range otherWords[typed] {
+			if slices.Contains(names, "--"+word) {
+				return fmt.Errorf("%w; did you mean --%s?", err, word)
+			}
+		}
+		if len(typed) == 1 {
+			return err // it is near to everything
+		}
+		return fmt.Errorf("%w%s", err, near.Question("--"+typed, names))
 	}
 	var number *strconv.NumError
 	about, _, found := strings.Cut(err.Error(), ": strconv.")

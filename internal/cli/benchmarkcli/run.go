@@ -62,6 +62,9 @@ Before the first cell, every arm's model must reply once. After Ctrl-C, running 
 func runRun(ctx context.Context, con *console.Console, registry *agent.Registry, opts *runOptions,
 	flags *pflag.FlagSet,
 ) error {
+	if opts.family == "" { // before a fleet is started
+		return console.Usagef("--family is required: the directory of the tasks, or url//subdir@ref")
+	}
 	machine := experimentcli.Machine(con, registry)
 	machine.OutputLimit = opts.OutputLimit()
 	policy, fleet, err := opts.Begin(ctx, con, machine)
@@ -128,9 +131,6 @@ func keepLabels(family *task.Family, output string) error {
 func (o *runOptions) prepare(ctx context.Context, con *console.Console, machine *local.Machine,
 	flags *pflag.FlagSet, policy gateway.Policy,
 ) (*experiment.Prepared, error) {
-	if o.family == "" {
-		return nil, console.Usagef("--family is required: the directory of the tasks, or url//subdir@ref")
-	}
 	shard, err := experiment.ParseShard(o.shard)
 	if err != nil {
 		return nil, console.Exit(console.ExitUsage, err)

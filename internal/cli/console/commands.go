@@ -20,6 +20,9 @@ func UnknownCommand(group *cobra.Command, typed string) error {
 	if group.HasParent() {
 		complaint = fmt.Sprintf("%s has no command %q", group.CommandPath(), typed)
 	}
+	if strings.ContainsAny(typed, "./") {
+		return Usagef("%s: name what to do first; the commands are %s", complaint, commandNames(group))
+	}
 	return Usagef("%s%s; the commands are %s", complaint, suggestion(group, typed), commandNames(group))
 }
 
@@ -28,6 +31,11 @@ func suggestion(group *cobra.Command, typed string) string {
 	var near []string
 	for _, name := range group.SuggestionsFor(typed) {
 		near = append(near, strconv.Quote(name))
+	}
+	for _, child := range group.Commands() { // it may be the command of a group
+		if found, _, err := child.Find([]string{typed}); err == nil && found != child {
+			near = append(near, strconv.Quote(found.CommandPath()))
+		}
 	}
 	if len(near) == 0 {
 		return ""

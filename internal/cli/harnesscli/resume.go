@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -44,6 +45,8 @@ func runResume(ctx context.Context, con *console.Console, registry *agent.Regist
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return console.Exit(console.ExitUsage, err)
+	case errors.Is(err, syscall.EISDIR):
+		return console.Usagef("%s is a directory; name the trace file of a session", path)
 	case err != nil:
 		return console.Usagef("%s: %w", path, err)
 	}

@@ -41,6 +41,9 @@ func (a *app) messages() *cobra.Command {
 					return err
 				}
 			}
+			if len(messages) == 0 {
+				fmt.Fprintln(a.con.Stderr, "nobody sent a message: only sessions of several participants have them")
+			}
 			return nil
 		})
 }

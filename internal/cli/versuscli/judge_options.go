@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/pflag"
 
@@ -149,7 +150,7 @@ func parseDimensions(text string) ([]string, error) {
 		}
 	}
 	for name := range named {
-		return nil, console.Usagef("--dims: there is no dimension %q, only %v", name, known)
+		return nil, console.Usagef("--dims: there is no dimension %q, only %s", name, strings.Join(known, ", "))
 	}
 	return chosen, nil
 }

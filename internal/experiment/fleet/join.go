@@ -57,7 +57,7 @@ func (j joinURL) String() string {
 func parseJoinURL(text string) (joinURL, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "fit" {
-		return joinURL{}, errors.New("not a valid join URL: want fit://TOKEN@host:port as fit fleet serve writes it")
+		return joinURL{}, errors.New("not a URL of a fleet: use the file that fit fleet serve or fit fleet key wrote, its fit://… URL, or nats://…")
 	}
 	j := joinURL{
 		Address:     u.Host,

@@ -154,7 +154,8 @@ func checkReadOnly(statement string) error {
 func runQuery(ctx context.Context, db *sql.DB, statement string) (*Rows, error) {
 	rows, err := db.QueryContext(ctx, statement)
 	if err != nil {
-		return nil, fmt.Errorf("sql: %w", err)
+		said := strings.TrimSuffix(strings.TrimPrefix(err.Error(), "SQL logic error: "), " (1)")
+		return nil, fmt.Errorf("sql: %s; the tables are turns, tool_calls, usage, messages, model_calls, lanes", said)
 	}
 	defer rows.Close()
 	columns, err := rows.Columns()
