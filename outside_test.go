@@ -50,6 +50,22 @@ func main() {
 }
 `
 
+// guideProgram is a file with the box of the guide to measuring from Go.
+func guideProgram(t *testing.T) string {
+	t.Helper()
+	page, err := os.ReadFile("docs/measure-from-go.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(page), "```go\n")
+	box, _, found := strings.Cut(rest, "```")
+	if !found {
+		t.Fatal("the guide has no box")
+	}
+	return "package main\n\nimport (\n\"context\"\n\"os\"\n\n\"github.com/fit-eval/fit\"\n)\n\n" +
+		"func guide(ctx context.Context, before, after fit.Arm) error {\n" + box + "return err\n}\n"
+}
+
 // buildOutside builds a program in a module of its own against this one, without a network.
 func buildOutside(t *testing.T, dir string, files map[string]string) (program string) {
 	t.Helper()
@@ -95,6 +111,7 @@ func TestTheLibraryFromOutside(t *testing.T) {
 		}
 		files[filepath.Base(source)] = string(content)
 	}
+	files["guide.go"] = guideProgram(t)
 	program := buildOutside(t, t.TempDir(), files)
 	family, err := filepath.Abs("examples/quick-shell")
 	if err != nil {

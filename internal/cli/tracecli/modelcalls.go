@@ -26,7 +26,8 @@ func (a *app) modelCalls() *cobra.Command {
 				}
 			}
 			if len(all) == 0 {
-				fmt.Fprintln(a.con.Stderr, "no model calls are recorded: the gateway was off, or its .calls file is not beside the trace")
+				fmt.Fprintln(a.con.Stderr, "no model calls are recorded: "+
+					"the gateway was off, or its .calls file is not beside the trace")
 			}
 			return nil
 		})
