@@ -65,7 +65,7 @@ func (o *RunOptions) Register(flags *pflag.FlagSet) {
 	flags.Var(&o.concurrency, "concurrency",
 		"attempts to run concurrently (also LIBHARNESS_BENCHMARK_CONCURRENCY; default: half the cores, from 2 to 4)")
 	flags.StringVar(&o.Fleet, "fleet", "", "run the cells on the workers of a fleet: the `FILE` that fit fleet serve "+
-		"writes for coordinators, - for standard input, or nats://… of an existing cluster")
+		"writes for coordinators, - for standard input, env for FIT_FLEET, or nats://… of an existing cluster")
 	flags.BoolVar(&o.insecure, "insecure", false, "with --fleet: "+InsecureUsage)
 	flags.Float64Var(&o.regrade, "regrade-sample", 0.05,
 		"with --fleet: fraction of the passes to grade again on this machine")
