@@ -103,6 +103,48 @@ func experimentsOf(quick int) int {
 	return quick
 }
 
+// Whoever adds runs to an experiment of equal arms until it claims something rarely gets a claim: at
+// most 3% of those who look up to forty times.
+func TestGrowingAnExperimentLeadsToFewFalseClaims(t *testing.T) {
+	experiments, most := experimentsOf(40), experimentsOf(4)
+	random := rand.New(rand.NewPCG(40, 1))
+	claims := 0
+	for range experiments {
+		rates := make([]float64, 12)
+		for i := range rates {
+			rates[i] = .1 + .8*random.Float64()
+		}
+		var records []ledger.Record
+		for look := range most {
+			for i, rate := range rates {
+				for _, arm := range []string{"a", "b"} {
+					r := run(fmt.Sprintf("t%02d", i), look, ledger.Fail)
+					if random.Float64() < rate {
+						r = run(r.TaskID, look, ledger.Pass)
+					}
+					r.Arm, r.ArmHash = arm, "sha256:"+arm
+					records = append(records, r)
+				}
+			}
+			built := build(t, Input{Records: records, K: []int{1}})
+			built.Groups[0].looks, built.Groups[1].looks = look, look
+			c, err := Compare(&built.Groups[0], &built.Groups[1], CompareConfig{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if claim := c.Decision.Claim; claim == stats.Regressed || claim == stats.Improved {
+				claims++
+				break
+			}
+		}
+	}
+	t.Logf("%d of %d experiments with up to %d looks", claims, experiments, most)
+	slack := 3 * math.Sqrt(.03*.97/float64(experiments))
+	if share := float64(claims) / float64(experiments); share > .03+slack {
+		t.Errorf("%.1f of 100 experiments with equal arms that grow claim a difference", 100*share)
+	}
+}
+
 // Whoever chooses which runs of equal arms are drawn again, or which tasks, gets no claim by it.
 func TestChosenRunsLeadToFewFalseClaims(t *testing.T) {
 	experiments := experimentsOf(60)
