@@ -103,8 +103,8 @@ func experimentsOf(quick int) int {
 	return quick
 }
 
-// Whoever adds runs to an experiment of equal arms until it claims something rarely gets a claim: at
-// most 3% of those who look up to forty times.
+// Whoever adds runs to an experiment of equal arms until it claims something rarely gets a claim:
+// at most 3% of those who look up to forty times.
 func TestGrowingAnExperimentLeadsToFewFalseClaims(t *testing.T) {
 	experiments, most := experimentsOf(40), experimentsOf(4)
 	random := rand.New(rand.NewPCG(40, 1))

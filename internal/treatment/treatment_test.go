@@ -345,8 +345,8 @@ func TestFindReadsWhatTheAgentReads(t *testing.T) {
 	}
 }
 
-// TestADamagedRecordProvesNothing: the call that carried a piece may be the one that is lost. An end
-// that is torn is what a killed session leaves, and its calls before are whole.
+// TestADamagedRecordProvesNothing: the call that carried a piece may be the one that is lost. An
+// end that is torn is what a killed session leaves, and its calls before are whole.
 func TestADamagedRecordProvesNothing(t *testing.T) {
 	path := record(t, nil, asked(t, "Be kind."), asked(t, "Be kind."), asked(t, "Be brief."))
 	whole, err := os.ReadFile(path)

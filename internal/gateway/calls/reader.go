@@ -94,8 +94,8 @@ func (r *Reader) Places() []Place { return r.places }
 // Problems returns what could not be read when the record was opened.
 func (r *Reader) Problems() []Problem { return r.problems }
 
-// Damage says what is missing in the middle of the record, empty if nothing is. A torn end is what a
-// session leaves that was killed, and no damage.
+// Damage says what is missing in the middle of the record, empty if nothing is. A torn end is what
+// a session leaves that was killed, and no damage.
 func (r *Reader) Damage() string {
 	for _, p := range r.problems {
 		if !p.Torn {
