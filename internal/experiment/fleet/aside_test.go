@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -119,4 +121,56 @@ func TestARevokedWorkerIsGone(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "refused the token") {
 		t.Errorf("the revoked key: %v", err)
 	}
+}
+
+// Every worker can say to the hub that an attempt of another one shall be given again; nobody makes
+// it while its worker proves that it is making it.
+func TestAnAttemptIsNotMadeTwiceBecauseSomebodySaysSo(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	p, output := w.prepared(1, 1, "a"), filepath.Join(w.dir, "run")
+	var begun atomic.Int32
+	first, end := make(chan struct{}), make(chan struct{})
+	release := sync.OnceFunc(func() { close(end) })
+	defer release()
+	do := func(_ context.Context, cell experiment.Cell, _ int) ledger.Record {
+		if begun.Add(1) == 1 {
+			close(first)
+			<-end
+		}
+		return verdict(cell)
+	}
+	for _, name := range []string{"w1", "w2"} {
+		w.work(name, 1, do, nil)
+	}
+	dir, e := w.coordinate(p, output, nil)
+	done := make(chan experiment.Outcome)
+	go func() { done <- w.run(dir, e) }()
+	<-first
+	eventually(t, "its worker says that it is making it", func() bool {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		return len(e.claimed) == 1
+	})
+	enemy := w.another("enemy")()
+	stream := e.pools[0].poolInfo.stream()
+	eventually(t, "it was given to another one", func() bool {
+		consumer, err := enemy.js.Consumer(t.Context(), stream, consumerName)
+		if err != nil {
+			t.Fatal(err)
+		}
+		info := consumer.CachedInfo()
+		for n := range info.Delivered.Consumer {
+			ack := fmt.Sprintf("$JS.ACK.%s.%s.1.%d.%d.0.0", stream, consumerName, info.Delivered.Stream, n+1)
+			if err := enemy.nc.Publish(ack, []byte("-NAK")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return info.Delivered.Consumer > 3
+	})
+	release()
+	if outcome := <-done; outcome.Status != experiment.Complete || begun.Load() != 1 {
+		t.Errorf("%+v, and the attempt was made %d times", outcome, begun.Load())
+	}
+	w.check(p, output)
 }

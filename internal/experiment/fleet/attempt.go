@@ -138,6 +138,10 @@ func (p *workPool) attempt(ctx context.Context, message jetstream.Msg) {
 	if p.again(w.Run+"/"+w.name(), message) {
 		return
 	}
+	if meta.NumDelivered > 1 && p.madeByAnother(ctx, &w) {
+		_ = message.NakWithDelay(workerLife / 2) // by then a dead one is forgotten, or soon
+		return
+	}
 	l := p.lease(ctx, &w, message)
 	defer l.end()
 	if meta.NumDelivered > maxDeliveries {
@@ -173,6 +177,17 @@ func (p *workPool) othersCanRun(ctx context.Context) bool {
 	return slices.ContainsFunc(workers, func(w Worker) bool {
 		return w.Name != p.about.Name && !w.Draining && w.Trouble == "" && w.Lacks(p.info.Needs) == "" &&
 			w.Refuses[p.info.key()] == ""
+	})
+}
+
+// madeByAnother reports whether another worker proves that it is making an attempt: whoever takes
+// attempts can make the hub deliver it again.
+func (p *workPool) madeByAnother(ctx context.Context, w *work) bool {
+	workers, err := p.cfg.Hub.Workers(ctx)
+	return err == nil && slices.ContainsFunc(workers, func(other Worker) bool {
+		proof, own := claimProof(w.Ticket, other.Key), other.Name == p.about.Name && other.Key == p.cfg.Hub.public
+		return !own && !slices.Contains(w.Refused, other.Key) &&
+			slices.ContainsFunc(other.Running, func(r Running) bool { return r.Run == w.Run && r.Proof == proof })
 	})
 }
 
