@@ -13,6 +13,8 @@ func TestAttacksOnGradersByAnOrdinaryUser(t *testing.T) {
 		"TestATestedProgramCannotRewriteItsGrader", "TestGitInHooksRunsNothingThatTheAgentHasPlanted",
 		"TestAProgramThatAHookDoesNotTrustReachesNothingOfIt", "TestRowsForgedOnAnInheritedDescriptorDoNotHelp",
 		"TestCheatingNodeAgents/(heap|parent|stream)", "TestGoCodeCannotReadTheProgramOfItsTests",
-		"TestAProgramThatIsNotTrustedSeesTheWorkAndTheSystemOnly",
+		"TestAProgramThatIsNotTrustedSeesTheWorkAndTheSystemOnly", "TestNodeAgentsCannotChangeTheContextOfATest",
+		"TestProtectedFilesStayAsTheyWereWhileACommandVerifies",
+		"TestGoAgentsCannotReachTheHiddenTests/(embedded-tests|list-linked)",
 	})
 }
