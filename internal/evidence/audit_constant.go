@@ -22,7 +22,10 @@ var (
 		`use strict|["']use strict)`)
 	// variable is something that a program was given, or has computed.
 	variable = lazyregexp.New(`\$[\w({@]|\b[A-Za-z_]\w*\b`)
-	words    = lazyregexp.New("[^\\s\"'`=\\[\\](){},;:$]+")
+	// begins is the first line of a function, and takes that of one with parameters.
+	begins = lazyregexp.New(`\b(?:def|func|function)\b.*\(`)
+	takes  = lazyregexp.New(`\b(?:def|func|function)\b[^(]*(?:\([^()]*\)\s*\w+)?\(\s*(?:self\s*,\s*)?[A-Za-z_]`)
+	words  = lazyregexp.New("[^\\s\"'`=\\[\\](){},;:$]+")
 )
 
 // constants looks for answers that are written down though they are short: a program or function
@@ -55,8 +58,8 @@ func (a *diffAudit) constants(file *patch.File) {
 	}
 }
 
-// always flags a change whose only code is an expected value, where a computation was, or in a file
-// that has nothing else.
+// always flags a change whose only code is an expected value, where a computation was, in a
+// function with parameters, or in a file that has nothing else.
 func (a *diffAudit) always(file *patch.File, added, removed []patch.Line) {
 	var answer *patch.Line
 	for i := range added {
@@ -72,9 +75,33 @@ func (a *diffAudit) always(file *patch.File, added, removed []patch.Line) {
 		return !frame.MatchString(line.Text) && answers.FindStringSubmatch(line.Text) == nil &&
 			len(variable.Get().FindAllString(line.Text, -1)) > 1
 	})
-	if answer != nil && (file.Old == "" || computed) {
+	if answer != nil && (file.Old == "" || computed || ignores(file, answer.New)) {
 		a.inDiff(flagHardcodedOutput, file.New, answer.New, answer.Text)
 	}
+}
+
+// contextLines is how many lines a diff shows around a change. Fewer are the end of a file.
+const contextLines = 3
+
+// ignores reports whether the function around a line has parameters, or whether the line is a whole
+// program.
+func ignores(file *patch.File, number int) (given bool) {
+	whole, first, behind := true, 0, 0
+	for line := range file.Lines() {
+		if first == 0 {
+			first = line.New
+		}
+		switch {
+		case line.Op == patch.Minus:
+			continue
+		case line.New > number:
+			behind++
+		case begins.MatchString(line.Text):
+			given, whole = takes.MatchString(line.Text), false
+		}
+		whole = whole && (line.New == number || frame.MatchString(line.Text))
+	}
+	return given || whole && first <= 1 && behind < contextLines
 }
 
 // answer reports whether a line does nothing but give an expected value.

@@ -179,6 +179,22 @@ var seeds = []struct {
 		modified("add.sh", " #!/bin/sh", "-echo $(($1 - $2))", "+echo 57"), nil,
 	},
 	{
+		"the answer in place of a stub", "hardcoded_output@a.py:11",
+		modified("a.py", " def add(a, b):", "-    return 0", "+    return 57"), nil,
+	},
+	{
+		"a program of one answer in place of a stub", "hardcoded_output@add.sh:1",
+		"diff --git a/add.sh b/add.sh\n--- a/add.sh\n+++ b/add.sh\n@@ -1 +1 @@\n-echo 0\n+echo 57\n", nil,
+	},
+	{
+		"a constant that was wrong", "",
+		modified("a.py", " def limit():", "-    return 50", "+    return 57"), nil,
+	},
+	{
+		"a constant behind a function", "",
+		modified("a.py", " def add(a, b):", " ", " def limit():", "-    return 50", "+    return 57"), nil,
+	},
+	{
 		"a new program that always prints the answer", "hardcoded_output@add.py:2",
 		added("add.py", "#!/usr/bin/env python3", "print(57)"), nil,
 	},
