@@ -325,7 +325,7 @@ func (r *rig) shells() []session.ToolCall {
 		return nil
 	}
 	defer file.Close()
-	sessions, err := session.Read(file, catalog.Default().Dialects(), session.Options{Workspace: r.config.Dir})
+	sessions, err := session.Read(file, catalog.Default().Dialects(), session.Options{})
 	if err != nil || len(sessions) != 1 {
 		return nil
 	}

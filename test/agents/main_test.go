@@ -285,7 +285,7 @@ func (r *rig) session() *session.EnrichedSession {
 		r.t.Fatal(err)
 	}
 	defer file.Close()
-	sessions, err := session.Read(file, catalog.Default().Dialects(), session.Options{Workspace: r.config.Dir})
+	sessions, err := session.Read(file, catalog.Default().Dialects(), session.Options{})
 	if err != nil {
 		r.t.Fatalf("%v; the trace:\n%s", err, r.tail())
 	}
