@@ -3,6 +3,10 @@ package query
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"io/fs"
+	"slices"
+	"strings"
 
 	"github.com/fit-eval/fit/internal/gateway/calls"
 	"github.com/fit-eval/fit/internal/jsontape"
@@ -47,6 +51,57 @@ func (t *Trace) ModelCalls(ctx context.Context) ([]ModelCall, error) {
 		found[i].Turn, lanes[found[i].Lane] = own[0].Turn, own[1:]
 	}
 	return found, nil
+}
+
+// Exchange is a call of a model with what was sent and what came back.
+type Exchange struct {
+	Call     ModelCall `json:"call"`
+	Request  string    `json:"request"` // as it was sent; empty where it was not kept
+	Response string    `json:"response"`
+	// Missing says why a body is not there.
+	Missing string `json:"missing,omitempty"`
+}
+
+// Exchange returns a call by its number in the list of ModelCalls, with its bodies from the record
+// beside the trace; nil if there is no such call.
+func (t *Trace) Exchange(ctx context.Context, n int) (*Exchange, error) {
+	all, err := t.ModelCalls(ctx)
+	if err != nil || n < 0 || n >= len(all) {
+		return nil, err
+	}
+	e := &Exchange{Call: all[n]}
+	record, err := calls.Open(calls.Path(t.Path))
+	if errors.Is(err, fs.ErrNotExist) {
+		e.Missing = "there is no record of the calls beside the trace"
+		return e, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer record.Close()
+	kept := slices.IndexFunc(record.Calls(), func(c calls.Call) bool {
+		return c.Participant == e.Call.Lane && c.Seq == e.Call.Seq && c.StartMs == e.Call.StartMs
+	})
+	if kept < 0 {
+		e.Missing = "the record beside the trace does not have this call"
+		return e, nil
+	}
+	call := &record.Calls()[kept]
+	for _, part := range []struct {
+		text *string
+		body *calls.Body
+	}{{&e.Request, call.Request}, {&e.Response, call.Response}} {
+		content, err := record.Body(part.body)
+		switch {
+		case errors.Is(err, calls.ErrNoBody):
+			e.Missing = "bodies were not kept: run with --record bodies"
+		case err != nil:
+			e.Missing = err.Error()
+		default:
+			*part.text = t.opts.Redactor.String(strings.ToValidUTF8(string(content), "\uFFFD"))
+		}
+	}
+	return e, nil
 }
 
 // modelCall reads the event of a call and returns the lane that it belongs to.

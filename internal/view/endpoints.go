@@ -30,6 +30,7 @@ func (s *Server) endpoints() map[string]endpoint {
 		"GET /api/trace/messages":                           s.ask(s.withTrace(s.traceMessages)),
 		"GET /api/trace/align":                              s.ask(s.traceAlign),
 		"GET /api/trace/calls":                              s.ask(s.withTrace(s.traceCalls)),
+		"GET /api/trace/call":                               s.ask(s.withNumber("n", 1<<31, s.traceCall)),
 		"GET /api/trace/prompts":                            s.ask(s.tracePrompts),
 		"GET /api/trace/markdown":                           s.ask(s.withNumber("n", 1<<31, s.traceMarkdown)),
 		"GET /api/trace/image":                              s.ask(s.withNumber("n", 1<<31, s.traceImage)),

@@ -253,12 +253,79 @@ func actionEntries(r *http.Request, t *query.Trace, actions []query.Action) ([]i
 	return found, nil
 }
 
+// callsAnswer is the answer of /api/trace/calls.
+type callsAnswer struct {
+	Version int               `json:"version"`
+	Calls   []query.ModelCall `json:"calls"`
+	Tools   []toolTime        `json:"tools"`
+}
+
+// toolTime says when a tool worked, as far as the trace knows.
+type toolTime struct {
+	Lane    string `json:"lane"`
+	Name    string `json:"name"`
+	Index   int    `json:"index"`
+	StartMs int64  `json:"startMs"`
+	EndMs   int64  `json:"endMs"`
+	IsError bool   `json:"isError"`
+}
+
+// maxToolTimes bounds the calls of tools that a page draws.
+const maxToolTimes = 2000
+
 func (s *Server) traceCalls(r *http.Request, t *query.Trace) (any, error) {
+	answer := callsAnswer{Version: version, Calls: []query.ModelCall{}, Tools: []toolTime{}}
 	calls, err := t.ModelCalls(r.Context())
-	if calls == nil {
-		calls = []query.ModelCall{}
+	if err != nil || len(calls) == 0 {
+		return answer, err
 	}
-	return map[string]any{"version": version, "calls": calls}, err
+	answer.Calls = calls
+	err = t.ToolUses(r.Context(), func(u *query.ToolUse) error {
+		if u.TimestampMs > 0 && u.DurationMs != nil && len(answer.Tools) < maxToolTimes {
+			answer.Tools = append(answer.Tools, toolTime{
+				Lane:    query.LaneName(u.Source),
+				Name:    u.Name,
+				Index:   u.TurnIndex,
+				StartMs: u.TimestampMs,
+				EndMs:   u.TimestampMs + *u.DurationMs,
+				IsError: u.Result != nil && u.Result.IsError,
+			})
+		}
+		return nil
+	})
+	return answer, err
+}
+
+// maxExchange bounds what a page gets of a body.
+const maxExchange = 2 << 20
+
+// exchangeAnswer is the answer of /api/trace/call.
+type exchangeAnswer struct {
+	Version  int    `json:"version"`
+	Request  body   `json:"request"`
+	Response body   `json:"response"`
+	Missing  string `json:"missing"`
+}
+
+// body is what was sent or came back.
+type body struct {
+	Text  string `json:"text"`
+	Bytes int    `json:"bytes"`
+	Cut   bool   `json:"cut"`
+}
+
+func (s *Server) traceCall(r *http.Request, t *query.Trace, n int) (any, error) {
+	found, err := t.Exchange(r.Context(), n)
+	if err != nil {
+		return nil, err
+	}
+	if found == nil {
+		return nil, notFound("the trace has no model call "+strconv.Itoa(n), "")
+	}
+	answer := exchangeAnswer{Version: version, Missing: found.Missing}
+	answer.Request.Text, answer.Request.Bytes, answer.Request.Cut = cut(found.Request, maxExchange)
+	answer.Response.Text, answer.Response.Bytes, answer.Response.Cut = cut(found.Response, maxExchange)
+	return answer, nil
 }
 
 // promptsOf are the prompts of one lane.

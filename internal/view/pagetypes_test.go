@@ -125,6 +125,8 @@ func newTypeWriter() *typeWriter {
 			reflect.TypeFor[overviewAnswer]():         "TraceOverview",
 			reflect.TypeFor[findAnswer]():             "Found",
 			reflect.TypeFor[placedMessage]():          "Message",
+			reflect.TypeFor[exchangeAnswer]():         "Exchange",
+			reflect.TypeFor[toolTime]():               "ToolTime",
 			reflect.TypeFor[query.Action]():           "Action",
 			reflect.TypeFor[query.Alignment]():        "Alignment",
 			reflect.TypeFor[query.AlignedSide]():      "AlignedSide",

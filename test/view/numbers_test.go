@@ -315,8 +315,15 @@ func (a *asked) trace(t *testing.T, base, dir string) {
 	}
 	var calls struct{ Calls json.RawMessage }
 	a.read(t, "/api/trace/calls?"+ask, &calls)
-	if want := printed(t, "trace", "calls", file, "--format", "json"); want != nil {
+	if want, _ := printed(t, "trace", "calls", file, "--format", "json").([]any); len(want) > 0 {
 		same(t, "calls", calls.Calls, want)
+		var page struct{ Request, Response struct{ Text string } }
+		a.read(t, "/api/trace/call?n=0&"+ask, &page)
+		var command struct{ Request, Response string }
+		answerOf(t, &command, "trace", "call", file, "0", "--format", "json")
+		if command.Request == "" || page.Request.Text != command.Request || page.Response.Text != command.Response {
+			t.Errorf("the first call: the page has %.200v, the command %.200v", page, command)
+		}
 	}
 	var prompts struct {
 		Lanes []struct{ Prompts json.RawMessage }

@@ -70,7 +70,7 @@ func quickExit(env *testscript.Env) error {
 func questions(path, dir string) [][]string {
 	values := map[string][]string{
 		"FILE": {path}, "[FILE...]": {path}, "FILE...": {path}, "FILE-A": {path}, "FILE-B": {path}, "TEST": {"name"},
-		"FROM": {"0"}, "TO": {"50"}, "INDEX": {"3"}, "PATTERN": {"."}, "REGEX": {"."}, "NAME": {"Bash"},
+		"FROM": {"0"}, "TO": {"50"}, "INDEX": {"3"}, "CALL": {"0"}, "PATTERN": {"."}, "REGEX": {"."}, "NAME": {"Bash"},
 		"QUERY": {"select * from turns"}, "FORMAT": {"markdown"}, "MODE": {"run", "--output-dir", dir},
 	}
 	var all [][]string

@@ -2,12 +2,15 @@ package tracecli
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/display"
+	"github.com/fit-eval/fit/internal/jsonenc"
 	"github.com/fit-eval/fit/internal/query"
 )
 
@@ -31,6 +34,53 @@ func (a *app) modelCalls() *cobra.Command {
 			}
 			return nil
 		})
+}
+
+// modelCallBodies shows one call with its request and its reply.
+func (a *app) modelCallBodies() *cobra.Command {
+	return a.verb("call FILE CALL", "Show one model call with its request and its reply; calls lists them, from 0",
+		`  fit trace call run.ndjson 0
+  fit trace call --format json run.ndjson 3 | jq -r .request | jq .messages`, cobra.ExactArgs(2),
+		func(ctx context.Context, out *output, args []string) error {
+			n, err := wholeNumber("CALL", args[1])
+			if err != nil {
+				return err
+			}
+			t, err := a.open(args[0])
+			if err != nil {
+				return err
+			}
+			exchange, err := t.Exchange(ctx, n)
+			if err != nil {
+				return err
+			}
+			if exchange == nil && !t.Nothing() {
+				return console.Usagef("%s has no model call %d", t.Name(), n)
+			}
+			if exchange == nil {
+				return out.object(t.Name(), nil, nil)
+			}
+			return out.object(t.Name(), exchange, func() { out.exchange(exchange) })
+		})
+}
+
+// exchange prints a call and its bodies, JSON with an indent.
+func (o *output) exchange(e *query.Exchange) {
+	o.modelCall(&e.Call)
+	for _, part := range [][2]string{{"request", e.Request}, {"reply", e.Response}} {
+		if part[1] == "" {
+			continue
+		}
+		text := []byte(part[1])
+		if json.Valid(text) {
+			text = jsonenc.Style{Indent: 2}.AppendJSON(nil, text)
+		}
+		o.line(o.paint(dim, part[0]))
+		o.line(display.Text(string(text)))
+	}
+	if e.Missing != "" {
+		o.line(display.Line(e.Missing))
+	}
 }
 
 // modelCall prints one line for a call of a model.

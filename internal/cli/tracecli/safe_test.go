@@ -56,7 +56,8 @@ func sessionWith(t *testing.T, payload string) string {
 {"source":"agent","seq":5,"ts":6,"event":{"type":"assistant","message":{"content":[{"type":"tool_use","id":"q","name":"mcp__orchestration__Ask","input":{"to":"EVIL","question":"EVIL"}}]}}}
 {"source":"agent","seq":6,"ts":7,"event":{"type":"result","subtype":"EVIL","total_cost_usd":0.5,"usage":{"input_tokens":1},"modelUsage":{"EVIL":{"inputTokens":2,"costUSD":0.5,"EVIL":"EVIL"}}}}
 {"source":"orchestrator","seq":7,"ts":8,"event":{"type":"meta","discussion_id":"EVIL"}}
-{"source":"orchestrator","seq":8,"ts":9,"event":{"type":"summary","verdict":"EVIL","summary":"EVIL"}}
+{"source":"orchestrator","seq":8,"ts":9,"event":{"type":"model_call","agent":"EVIL","seq":1,"protocol":"anthropic","path":"EVIL","model":"EVIL","status":500,"error":"EVIL","outcome":"EVIL","startMs":1,"endMs":2,"serverTools":["EVIL"]}}
+{"source":"orchestrator","seq":9,"ts":9,"event":{"type":"summary","verdict":"EVIL","summary":"EVIL"}}
 `)
 	path := filepath.Join(t.TempDir(), "evil.ndjson")
 	if err := os.WriteFile(path, []byte(lines), 0o600); err != nil {

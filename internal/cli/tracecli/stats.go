@@ -17,7 +17,7 @@ import (
 )
 
 func (a *app) statsVerbs() []*cobra.Command {
-	return []*cobra.Command{a.stats(), a.cost(), a.modelCalls()}
+	return []*cobra.Command{a.stats(), a.cost(), a.modelCalls(), a.modelCallBodies()}
 }
 
 func (a *app) stats() *cobra.Command {

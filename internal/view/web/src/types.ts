@@ -306,6 +306,13 @@ export interface EvalReport {
   warnings: string[] | null;
 }
 
+export interface Exchange {
+  version: number;
+  request: { text: string; bytes: number; cut: boolean };
+  response: { text: string; bytes: number; cut: boolean };
+  missing: string;
+}
+
 export interface Experiment {
   id: string;
   name: string;
@@ -368,8 +375,8 @@ export interface FamilyComparison {
   notPlanned?: string[];
   treatment?: Treatment;
   baseline?: string;
-  arms: { name: string; provenance: Provenance; rate?: Interval; bounds?: { worst: number; best: number; lo: number; hi: number }; costUsd: number | null; missing?: number; retriedRuns?: number; limits?: Record<string, number>; differs?: string[] }[] | null;
-  pairs: { a: string; b: string; decision: Decision; withheld?: Reason[]; same?: boolean; requestDifferences?: { what: string; before?: string; after?: string; cause?: string; undeclared?: boolean }[]; unsure?: { a: { missing: number; retried: number; unplanned?: number; unverified: number }; b: { missing: number; retried: number; unplanned?: number; unverified: number } }; bounds?: { worst: number; best: number; lo: number; hi: number }; retries?: { a: number; b: number; runsA: number; runsB: number; p: number } }[];
+  arms: { name: string; provenance: Provenance; rate?: Interval; bounds?: { worst: number; best: number; lo: number; hi: number }; costUsd: number | null; missing?: number; retriedRuns?: number; limits?: Record<string, number>; flow?: { planned: number; started: number; retried: number; why?: Record<string, number>; limited: number; held: number; graded: number }; differs?: string[] }[] | null;
+  pairs: { a: string; b: string; decision: Decision; observed?: string; withheld?: Reason[]; same?: boolean; requestDifferences?: { what: string; before?: string; after?: string; cause?: string; undeclared?: boolean }[]; unsure?: { a: { missing: number; retried: number; unplanned?: number; unverified: number }; b: { missing: number; retried: number; unplanned?: number; unverified: number } }; bounds?: { worst: number; best: number; lo: number; hi: number }; retries?: { a: number; b: number; runsA: number; runsB: number; p: number } }[];
   sets?: string[][];
   warnings?: string[];
   imported?: string;
@@ -404,6 +411,8 @@ export interface Given {
   unknown?: string;
   pieces?: GivenPiece[];
   served?: { model: string; asked?: string; calls: number }[];
+  implausible?: number;
+  miscounted?: string;
   systemTokens?: number;
   vendorTokens?: number;
   tools?: string[];
@@ -676,6 +685,15 @@ export interface Status {
   pid: number;
   controllable: boolean;
   running: RunningCell[] | null;
+}
+
+export interface ToolTime {
+  lane: string;
+  name: string;
+  index: number;
+  startMs: number;
+  endMs: number;
+  isError: boolean;
 }
 
 export interface Totals {
