@@ -4,6 +4,7 @@ package forecast
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/internal/report"
@@ -61,6 +62,11 @@ func (p *Forecast) UsePilot(a, b *report.Group) error {
 	if p.Pilot.Tasks < 20 {
 		p.Warnings = append(p.Warnings,
 			fmt.Sprintf("the pilot has only %d tasks; variances from fewer than 20 are rough", p.Pilot.Tasks))
+	}
+	for _, g := range []*report.Group{a, b} { // copies are fewer units than tasks
+		if g.Scope != "" && !slices.Contains(p.Warnings, "the pilot: "+g.Scope) {
+			p.Warnings = append(p.Warnings, "the pilot: "+g.Scope)
+		}
 	}
 	if a.Totals.CostUSD != nil && b.Totals.CostUSD != nil && p.Pilot.Runs > 0 {
 		each := (*a.Totals.CostUSD + *b.Totals.CostUSD) / float64(p.Pilot.Runs)
