@@ -173,6 +173,7 @@ func Compare(a, b *Group, cfg CompareConfig) (*Comparison, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.first = append(pair.AddAllowed(nil), c.first...)
 	c.nameA, c.nameB = a.Name, b.Name
 	c.Facts, c.Sequential, c.Treatment, c.Machines = pair.Facts, pair.Sequential, pair.Treatment, pair.Machines
 	c.Decision, err = stats.Decide(pair.Comparison, pair.Config)

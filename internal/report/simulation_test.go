@@ -108,7 +108,7 @@ func experimentsOf(quick int) int {
 func TestGrowingAnExperimentLeadsToFewFalseClaims(t *testing.T) {
 	experiments, most := 60, 4
 	if experimentsOf(1) > 1 {
-		experiments, most = 100, 40
+		experiments, most = 200, 40
 	}
 	random := rand.New(rand.NewPCG(41, 2))
 	claims := 0
@@ -142,8 +142,8 @@ func TestGrowingAnExperimentLeadsToFewFalseClaims(t *testing.T) {
 		}
 	}
 	t.Logf("%d of %d experiments with up to %d looks", claims, experiments, most)
-	slack := 3 * math.Sqrt(.03*.97/float64(experiments))
-	if share := float64(claims) / float64(experiments); share > .03+slack {
+	slack := 3 * math.Sqrt(.05*.95/float64(experiments))
+	if share := float64(claims) / float64(experiments); share > .05+slack {
 		t.Errorf("%.1f of 100 experiments with equal arms that grow claim a difference", 100*share)
 	}
 }

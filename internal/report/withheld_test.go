@@ -484,6 +484,10 @@ func TestResultsThatAreNotFromOnePlanAreObserved(t *testing.T) {
 			t.Errorf("%s, allowed: %s", name, c.Decision.Sentence)
 		}
 		wantIn(t, strings.Join(c.Warnings, "\n"), "allowed by --allow historical: a and b are not from one plan")
+		lines := strings.SplitN(textOf(t, c), "\n", 3)
+		if !strings.HasPrefix(lines[1], "allowed by --allow historical: ") {
+			t.Errorf("%s: what was accepted is not beside the claim: %q", name, lines[:2])
+		}
 	}
 	if c := make(func(*Group, *Group) {}); c.Decision.Claim != stats.Improved {
 		t.Errorf("one experiment: %s", c.Decision.Sentence)
