@@ -28,6 +28,18 @@ var causes = []cause{
 	{CauseWrongFix, tierCapability, 0.5, (*facts).wrongFix},
 }
 
+// Categories returns the categories of causes, in the order in which they are tried.
+func Categories() []string {
+	var all []string
+	for _, c := range causes {
+		all = append(all, c.category)
+	}
+	return all
+}
+
+// Tiers returns the tiers of causes.
+func Tiers() []string { return []string{tierEnvironmental, tierResource, tierCapability} }
+
 // attribution returns why an unresolved attempt failed.
 func (f *facts) attribution() *ErrorAttribution {
 	for _, c := range causes {

@@ -15,7 +15,7 @@ import (
 // beyond are the types of a head to head that package versus does not know.
 var beyond = map[string]reflect.Type{"RawAgentOutput": reflect.TypeFor[agent.RawAgentOutput]()}
 
-func newSchema(con *console.Console) *cobra.Command {
+func newSchema(con *console.Console, registry *agent.Registry) *cobra.Command {
 	names := versus.SchemaNames(beyond)
 	return &cobra.Command{
 		Use:   "schema TYPE",
@@ -25,7 +25,7 @@ func newSchema(con *console.Console) *cobra.Command {
 		Example: "  fit versus schema EvalReport",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			schema, err := versus.Schema(args[0], beyond)
+			schema, err := versus.Schema(args[0], beyond, registry.IDs()...)
 			if err != nil {
 				return console.Exit(console.ExitUsage, err)
 			}

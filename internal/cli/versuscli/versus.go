@@ -29,8 +29,8 @@ infrastructure failure, or incomplete · 4 stopped by a budget · 130 interrupte
 	}
 	command.AddCommand(
 		newRun(con, registry), newJudge(con, registry), newReport(con, registry), newCompare(con, registry),
-		newAudit(con, registry), newShow(con, registry), newCalibrate(con, registry), newList(con), newSchema(con),
-		newDoctor(con, registry),
+		newAudit(con, registry), newShow(con, registry), newCalibrate(con, registry), newList(con),
+		newSchema(con, registry), newDoctor(con, registry),
 	)
 	return command
 }

@@ -3,6 +3,7 @@ package versus_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -288,6 +289,35 @@ func TestTheSchemaDescribesTheReport(t *testing.T) {
 	delete(instance, "cells")
 	if resolved.Validate(instance) == nil {
 		t.Error("a report without cells fits the schema")
+	}
+	for name, wrong := range map[string]string{
+		"ErrorAttribution": `{"category": "bad luck", "tier": "capability", "method": "llm", "confidence": 1,
+			"evidence": [], "tags": []}`,
+		"JudgeVerdict": `{"result": "Perhaps", "confidence": 1, "critique": "", "evidence": [], "dimension": "",
+			"model": "m", "promptHash": "", "abstained": false, "droppedClaims": 0, "member": ""}`,
+		"EvalAgentId": `"nobody"`,
+	} {
+		for _, fits := range []bool{false, true} {
+			document := wrong
+			if fits {
+				document = strings.NewReplacer("bad luck", "wrong_fix", `"Perhaps"`, "null", "nobody", "somebody").
+					Replace(wrong)
+			}
+			source, err := versus.Schema(name, nil, "somebody")
+			var schema jsonschema.Schema
+			var instance any
+			err = errors.Join(err, json.Unmarshal(source, &schema), json.Unmarshal([]byte(document), &instance))
+			if err != nil {
+				t.Fatal(err)
+			}
+			resolved, err := schema.Resolve(nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := resolved.Validate(instance); (err == nil) != fits {
+				t.Errorf("%s: %v for %s", name, err, document)
+			}
+		}
 	}
 	for _, name := range versus.SchemaNames(nil) {
 		if _, err := versus.Schema(name, nil); err != nil {
