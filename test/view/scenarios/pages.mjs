@@ -104,6 +104,11 @@ export async function cell(page, args) {
   await page.waitForSelector(".printed pre");
   await click(page, page.locator("details h2", { hasText: "Model calls" }));
   await page.waitForSelector("details[open] th");
+  await click(page, page.locator("button", { hasText: "show" }).and(page.locator("[aria-expanded]")).first());
+  await page.waitForSelector(".bodies pre");
+  check((await page.locator(".bodies pre").first().innerText()).includes('"messages"'), "a call shows its request");
+  check((await page.locator(".waterfall .bar-call").count()) > 0 && (await page.locator(".waterfall .bar-tool").count()) > 0, "calls and tools in time");
+  await accessible(page, "a cell with its calls");
   const text = await page.locator("main").innerText();
   const before = await page.evaluate(() => location.hash);
   // Three quick steps are three steps, although no cell between has been read.

@@ -2,11 +2,14 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { useApi, url } from "../api";
-import { bytes, duration, money, short, visible } from "../format";
-import { Empty, Problem } from "../ui";
+import { bytes, cutMiddle, duration, money, short, visible } from "../format";
+import type { Exchange, ToolTime } from "../types";
+import { Copy, Empty, Problem, Reading } from "../ui";
 
 interface Call {
   lane: string;
+  startMs: number;
+  firstByteMs?: number;
   turn?: number;
   model?: string;
   status: number;
@@ -19,7 +22,8 @@ interface Call {
 
 export function Calls(props: { trace: string }): JSX.Element {
   const [open, setOpen] = useState(false);
-  const { data, failure } = useApi<{ calls: Call[] | null }>(open ? url("trace/calls", [["trace", props.trace]]) : null);
+  const [chosen, setChosen] = useState(-1);
+  const { data, failure } = useApi<{ calls: Call[] | null; tools?: ToolTime[] }>(open ? url("trace/calls", [["trace", props.trace]]) : null);
   return (
     <section>
       <details onToggle={(e) => setOpen(e.currentTarget.open)}>
@@ -28,6 +32,7 @@ export function Calls(props: { trace: string }): JSX.Element {
         </summary>
         {failure && <Problem message={failure.message}>{failure.hint}</Problem>}
         {data && !data.calls?.length && <Empty title="The gateway recorded no call." />}
+        {data?.calls?.length ? <Waterfall calls={data.calls} tools={data.tools ?? []} /> : null}
         {data?.calls?.length ? (
           <div class="scroll">
             <table>
@@ -44,10 +49,11 @@ export function Calls(props: { trace: string }): JSX.Element {
                     </th>
                   ))}
                   <th scope="col">error</th>
+                  <th scope="col">bodies</th>
                 </tr>
               </thead>
               <tbody>
-                {data.calls.slice(0, 1000).map((c, i) => (
+                {data.calls.slice(0, 1000).flatMap((c, i) => [
                   <tr key={i}>
                     <td>{visible(c.lane)}</td>
                     <td>{visible(c.model ?? "")}</td>
@@ -59,14 +65,107 @@ export function Calls(props: { trace: string }): JSX.Element {
                     <td class="num">{duration(c.endMs)}</td>
                     <td class="num">{c.status || ""}</td>
                     <td>{visible(c.error || (c.outcome === "ok" ? "" : c.outcome))}</td>
-                  </tr>
-                ))}
+                    <td>
+                      <button type="button" class="plain" aria-expanded={chosen === i} onClick={() => setChosen(chosen === i ? -1 : i)}>
+                        {chosen === i ? "hide" : "show"}
+                      </button>
+                    </td>
+                  </tr>,
+                  chosen === i && (
+                    <tr key="bodies">
+                      <td colSpan={11}>
+                        <Bodies trace={props.trace} n={i} />
+                      </td>
+                    </tr>
+                  ),
+                ])}
               </tbody>
             </table>
           </div>
         ) : null}
       </details>
     </section>
+  );
+}
+
+/** What was sent in one call, and what came back. */
+function Bodies(props: { trace: string; n: number }): JSX.Element {
+  const { data, failure } = useApi<Exchange>(url("trace/call", [["trace", props.trace], ["n", props.n]]));
+  if (failure) return <Problem message={failure.message}>{failure.hint}</Problem>;
+  if (!data) return <Reading />;
+  return (
+    <div class="in-out bodies">
+      {data.missing && <p class="soft">{visible(data.missing)}</p>}
+      {([["request", data.request], ["reply", data.response]] as const).map(
+        ([name, body]) =>
+          body.text && (
+            <div key={name}>
+              <p class="soft">
+                {name} <span>{bytes(body.bytes)}</span> <Copy text={body.text} label="copy" />
+              </p>
+              <pre tabIndex={0}>{visible(pretty(body.text))}</pre>
+              {body.cut && <p class="soft">Only the beginning is shown; fit trace call shows the whole.</p>}
+            </div>
+          ),
+      )}
+    </div>
+  );
+}
+
+function pretty(text: string): string {
+  try {
+    return JSON.stringify(JSON.parse(text), null, 2);
+  } catch {
+    return text;
+  }
+}
+
+interface Bar {
+  name: string;
+  kind: "call" | "tool";
+  from: number;
+  first: number;
+  to: number;
+  failed: boolean;
+}
+
+const mostBars = 300;
+const barWidth = 480;
+
+/** When the model worked and when the tools did: one line each, on one scale. */
+function Waterfall(props: { calls: Call[]; tools: ToolTime[] }): JSX.Element {
+  const bars: Bar[] = [
+    ...props.calls.slice(0, 1000).map((c): Bar => ({ name: `model, turn ${c.turn || "–"}`, kind: "call", from: c.startMs, first: c.startMs + (c.firstByteMs ?? 0), to: c.startMs + c.endMs, failed: c.outcome !== "ok" && c.outcome !== "replayed" })),
+    ...props.tools.map((t): Bar => ({ name: t.name, kind: "tool", from: t.startMs, first: t.startMs, to: t.endMs, failed: t.isError })),
+  ].sort((a, b) => a.from - b.from);
+  const start = Math.min(...bars.map((b) => b.from));
+  const whole = Math.max(1, Math.max(...bars.map((b) => b.to)) - start);
+  const x = (ms: number): number => ((ms - start) / whole) * barWidth;
+  return (
+    <figure class="waterfall">
+      <div class="scroll" tabIndex={0} role="region" aria-label="When the model and the tools worked">
+        <table>
+          <tbody>
+            {bars.slice(0, mostBars).map((b, i) => (
+              <tr key={i}>
+                <td>{visible(cutMiddle(b.name, 28))}</td>
+                <td class="num">{duration(b.from - start)}</td>
+                <td class="num">{duration(b.to - b.from)}</td>
+                <td>
+                  <svg width={barWidth + 4} height="14" role="img" aria-label={visible(`${b.name}: from ${duration(b.from - start)}, for ${duration(b.to - b.from)}${b.failed ? ", failed" : ""}`)}>
+                    <rect class={"bar-" + b.kind + (b.failed ? " failed" : "")} x={x(b.from)} y="3" width={Math.max(2, x(b.to) - x(b.from))} height="8" />
+                    {b.first > b.from && b.first < b.to && <rect class="waits" x={x(b.from)} y="5" width={x(b.first) - x(b.from)} height="4" />}
+                  </svg>
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+      <figcaption class="soft">
+        {[`${duration(whole)} from the first call to the end`, "the light part of a call is the wait for its first byte", bars.length > mostBars ? `the first ${mostBars} of ${bars.length}` : ""].filter(Boolean).join("; ")}
+      </figcaption>
+    </figure>
   );
 }
 
