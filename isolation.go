@@ -34,7 +34,7 @@ func (w Wiring) isolate(ctx context.Context, base *agent.Config, dirs ...string)
 	}()
 	asked := cmp.Or(isolation.Kind, w.Isolation, "auto")
 	if !slices.Contains(Isolations, asked) {
-		return "", &ConfigError{"Isolation", fmt.Errorf("it is %q, want auto, bwrap or none", asked)}
+		return "", &ConfigError{"Isolation", fmt.Errorf("it must be auto, bwrap or none, not %q", asked)}
 	}
 	const consequence = "agents can read and change what you can"
 	if asked == sandbox.IsolationNone {

@@ -21,7 +21,7 @@ func (w Wiring) closeNetwork(ctx context.Context, base *agent.Config) error {
 	isolation := &base.Isolation
 	switch {
 	case !slices.Contains(Networks, asked):
-		return &ConfigError{"Network", fmt.Errorf("it is %q, want model, host or none", asked)}
+		return &ConfigError{"Network", fmt.Errorf("it must be model, host or none, not %q", asked)}
 	case asked == sandbox.NetworkHost:
 		return nil
 	case w.ToolServer.HTTP:

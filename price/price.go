@@ -142,7 +142,7 @@ func (l Line) check() (fromMs int64, err error) {
 	case l.Source == "":
 		return 0, fmt.Errorf("%q: source is missing: say where the price is from", l.Model)
 	case l.Long != nil && l.Long.Above <= 0:
-		return 0, fmt.Errorf("%q: long: above is %d, want a number of tokens", l.Model, l.Long.Above)
+		return 0, fmt.Errorf("%q: long: above must be a number of tokens, not %d", l.Model, l.Long.Above)
 	}
 	if err := l.Rates.check(); err != nil {
 		return 0, fmt.Errorf("%q: %w", l.Model, err)
@@ -154,7 +154,7 @@ func (l Line) check() (fromMs int64, err error) {
 	}
 	day, err := time.Parse(time.DateOnly, l.From)
 	if err != nil {
-		return 0, fmt.Errorf("%q: from is %q, want a day such as 2026-01-31", l.Model, l.From)
+		return 0, fmt.Errorf("%q: from must be a day such as 2026-01-31, not %q", l.Model, l.From)
 	}
 	return day.UnixMilli(), nil
 }
@@ -168,7 +168,7 @@ func (r Rates) check() error {
 		"cache_write_1h": r.CacheWriteLong,
 	} {
 		if value != nil && (*value < 0 || math.IsInf(*value, 0) || math.IsNaN(*value)) {
-			return fmt.Errorf("%s is %v, want 0 or more", name, *value)
+			return fmt.Errorf("%s must be 0 or more, not %v", name, *value)
 		}
 	}
 	return nil

@@ -157,7 +157,7 @@ func tooFewTasks(effect float64, maxTasks int, design Design) error {
 
 func checkPlanning(maxTasks int, design Design, prices Prices) (Design, error) {
 	if maxTasks < 0 {
-		return design, fmt.Errorf("the largest number of tasks is %d, want at least 0", maxTasks)
+		return design, fmt.Errorf("the largest number of tasks must be at least 0, not %d", maxTasks)
 	}
 	if err := prices.check(); err != nil {
 		return design, err

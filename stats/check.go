@@ -21,7 +21,7 @@ var ErrNoData = errors.New("no data")
 func checkFinite(name string, values ...float64) error {
 	for _, value := range values {
 		if math.IsNaN(value) || math.IsInf(value, 0) {
-			return fmt.Errorf("%s is %v, want a finite number", name, value)
+			return fmt.Errorf("%s must be a finite number, not %v", name, value)
 		}
 	}
 	return nil
@@ -30,7 +30,7 @@ func checkFinite(name string, values ...float64) error {
 func checkUnit(name string, values ...float64) error {
 	for _, value := range values {
 		if !(value >= 0 && value <= 1) {
-			return fmt.Errorf("%s is %v, want a number between 0 and 1", name, value)
+			return fmt.Errorf("%s must be a number between 0 and 1, not %v", name, value)
 		}
 	}
 	return nil
@@ -39,21 +39,21 @@ func checkUnit(name string, values ...float64) error {
 // checkOpenUnit guards levels, error rates and powers, for which 0 and 1 make no sense.
 func checkOpenUnit(name string, value float64) error {
 	if !(value > 0 && value < 1) {
-		return fmt.Errorf("%s is %v, want a number between 0 and 1, both excluded", name, value)
+		return fmt.Errorf("%s must be above 0 and below 1, not %v", name, value)
 	}
 	return nil
 }
 
 func checkPositive(name string, value float64) error {
 	if !(value > 0) || math.IsInf(value, 0) {
-		return fmt.Errorf("%s is %v, want a finite number above 0", name, value)
+		return fmt.Errorf("%s must be a finite number above 0, not %v", name, value)
 	}
 	return nil
 }
 
 func checkNotNegative(name string, value float64) error {
 	if !(value >= 0) || math.IsInf(value, 0) {
-		return fmt.Errorf("%s is %v, want a finite number of at least 0", name, value)
+		return fmt.Errorf("%s must be a finite number of at least 0, not %v", name, value)
 	}
 	return nil
 }
@@ -65,11 +65,11 @@ const maxCount = 1 << 53
 func checkCount(kName string, k int, nName string, n int) error {
 	switch {
 	case n < 1:
-		return fmt.Errorf("%s is %d, want at least 1", nName, n)
+		return fmt.Errorf("%s must be at least 1, not %d", nName, n)
 	case n > maxCount:
 		return fmt.Errorf("%s is %d, want at most %d", nName, n, maxCount)
 	case k < 0:
-		return fmt.Errorf("%s is %d, want at least 0", kName, k)
+		return fmt.Errorf("%s must be at least 0, not %d", kName, k)
 	case k > n:
 		return fmt.Errorf("%s is %d, which is more than %s = %d", kName, k, nName, n)
 	}

@@ -95,7 +95,7 @@ func (b *bettor) wealth() float64 { return math.Min(math.Exp(b.logWealth), math.
 // fixed beforehand, each once.
 func (p *boundedProcess) Add(difference float64) error {
 	if !(difference >= -1 && difference <= 1) {
-		return fmt.Errorf("difference is %v, want a number between -1 and 1", difference)
+		return fmt.Errorf("difference must be a number between -1 and 1, not %v", difference)
 	}
 	p.bets.bet(difference)
 	p.highest = math.Max(p.highest, p.E())
@@ -133,7 +133,7 @@ func boundedConfidenceSequence(differences []float64, level float64) (Interval, 
 	}
 	for _, difference := range differences {
 		if math.Abs(difference) > 1 {
-			return Interval{}, fmt.Errorf("difference is %v, want a number between -1 and 1", difference)
+			return Interval{}, fmt.Errorf("difference must be a number between -1 and 1, not %v", difference)
 		}
 	}
 	mean, variance := moments(differences)

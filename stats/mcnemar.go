@@ -94,7 +94,7 @@ func checkDiscordant(b, c, n int, level float64) error {
 	}
 	switch {
 	case n < 1:
-		return fmt.Errorf("n is %d, want at least 1", n)
+		return fmt.Errorf("n must be at least 1, not %d", n)
 	case b+c > n:
 		return fmt.Errorf("%d discordant pairs are more than n = %d", b+c, n)
 	}

@@ -18,7 +18,7 @@ func EffectiveVotes(judges int, correlation float64) (float64, error) {
 		return 0, fmt.Errorf("%d judges, want at least 1", judges)
 	}
 	if !(correlation >= -1 && correlation <= 1) {
-		return 0, fmt.Errorf("mean error correlation is %v, want a number between -1 and 1", correlation)
+		return 0, fmt.Errorf("mean error correlation must be a number between -1 and 1, not %v", correlation)
 	}
 	inflation := 1 + float64(judges-1)*correlation
 	if inflation <= 0 {

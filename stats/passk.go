@@ -87,7 +87,7 @@ func ScoreAtK(scores []float64, k int) (float64, error) {
 
 func checkK(n, c, k int) error {
 	if k < 1 {
-		return fmt.Errorf("k is %d, want at least 1", k)
+		return fmt.Errorf("k must be at least 1, not %d", k)
 	}
 	if err := checkCount("c", c, "n", n); err != nil {
 		return err

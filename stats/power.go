@@ -290,7 +290,7 @@ func (d Design) checked(effect float64, tasks int) (Design, error) {
 	case effect == 0:
 		return d, errors.New("effect is 0: no experiment can find a difference that is not there")
 	case tasks < 1:
-		return d, fmt.Errorf("tasks is %d, want at least 1", tasks)
+		return d, fmt.Errorf("tasks must be at least 1, not %d", tasks)
 	}
 	return d, nil
 }

@@ -189,7 +189,7 @@ func (p *armParser) setChecked(key, value string) error {
 func (p *armParser) setVariable(value string) error {
 	variable, content, ok := strings.Cut(value, "=")
 	if !ok || variable == "" {
-		return fmt.Errorf("env %q; want env:NAME=value", value)
+		return fmt.Errorf("env %q: must be env:NAME=value", value)
 	}
 	if _, twice := p.arm.Env[variable]; twice {
 		return fmt.Errorf("env %s is given twice", variable)

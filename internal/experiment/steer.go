@@ -175,7 +175,7 @@ func (e *engine) apply(c control.Command) (string, error) {
 	case control.BudgetUSD:
 		return e.rebudget(c.USD)
 	}
-	return "", fmt.Errorf("%q is not an action; want %s", c.Action, strings.Join([]string{
+	return "", fmt.Errorf("%q is not an action; use one of %s", c.Action, strings.Join([]string{
 		control.Pause, control.Resume, control.Cancel, control.Requeue, control.Concurrency, control.BudgetUSD,
 	}, ", "))
 }

@@ -52,7 +52,7 @@ func parseReply(text string, pair bool) (opinion, error) {
 		err = fmt.Errorf("the reply holds two JSON objects that differ in %q", field)
 	}
 	if o.confidence = fields.get("confidence", jsontape.Number, &err).Float64(); o.confidence < 0 || o.confidence > 1 {
-		err = cmp.Or(err, fmt.Errorf("\"confidence\" is %v, want a number from 0 to 1", o.confidence))
+		err = cmp.Or(err, fmt.Errorf("\"confidence\" must be a number from 0 to 1, not %v", o.confidence))
 	}
 	for item := range fields.get("evidence", jsontape.Array, &err).Elements() {
 		if item.Kind() != jsontape.String {

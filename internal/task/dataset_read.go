@@ -304,7 +304,7 @@ func (r *datasetReader) json(in *meteredReader) error {
 		return r.wrong(line(), "the list is not closed: %v", err)
 	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return r.wrong(line(), "there is more after the list; want one list of objects")
+		return r.wrong(line(), "there is more after the list; the file must be one list of objects")
 	}
 	return nil
 }

@@ -110,7 +110,7 @@ func (s *Server) plan(r *http.Request) (any, error) {
 	}
 	effect, err := strconv.ParseFloat(r.URL.Query().Get("effect"), 64)
 	if err != nil || !(effect > 0 && effect < 1) {
-		return nil, badRequest("effect: want a difference between 0 and 1, such as 0.1")
+		return nil, badRequest("effect: must be a difference between 0 and 1, e.g. 0.1")
 	}
 	runs, err := number(r, "runs", 10_000)
 	if err == nil && runs == 0 {

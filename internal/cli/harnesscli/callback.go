@@ -32,8 +32,8 @@ func newCallback(con *console.Console, registry *agent.Registry) *cobra.Command 
 	opts := callbackOptions{attempts: console.Count{Min: 1}}
 	command := &cobra.Command{
 		Use:   "callback",
-		Short: "Report to the bridge of a discussion how its session ended",
-		Long: `Report to the bridge of a discussion how the session in a trace ended: its verdict, summary, outcome,
+		Short: "Report to a discussion bridge how its session ended",
+		Long: `Report to a discussion bridge how the session in a trace ended: its verdict, summary, outcome,
 cost, replies, requests for comment, and what the next session needs. A trace without a summary is reported as failed.
 Transient errors are retried.
 

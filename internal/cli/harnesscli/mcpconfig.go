@@ -74,7 +74,7 @@ func (e serverEntry) server(con *console.Console, name string) (agent.MCPServer,
 	case (e.URL == "") == (e.Command == ""):
 		return agent.MCPServer{}, errors.New("needs either a url or a command")
 	case !slices.Contains([]string{"", "http", "streamable-http", "stdio"}, e.Type):
-		return agent.MCPServer{}, fmt.Errorf("is of type %q, want http or stdio", e.Type)
+		return agent.MCPServer{}, fmt.Errorf("is of type %q, but must be http or stdio", e.Type)
 	case e.Type != "" && (e.Type == "stdio") != (e.Command != ""):
 		return agent.MCPServer{}, fmt.Errorf("is of type %q, which goes with a %s", e.Type,
 			map[bool]string{true: "command", false: "url"}[e.Type == "stdio"])
@@ -98,7 +98,7 @@ func (e serverEntry) server(con *console.Console, name string) (agent.MCPServer,
 // checkAddress finds before the start what would otherwise be found when the agent connects.
 func checkAddress(address string) error {
 	if !fit.IsURL(address) {
-		return fmt.Errorf("has the url %q, want one that begins with http:// or https:// and names a host", address)
+		return fmt.Errorf("has the url %q, which must begin with http:// or https:// and name a host", address)
 	}
 	return nil
 }

@@ -208,7 +208,7 @@ func (o pairedOptions) check() error {
 	case o.Sequential && o.Kind == "ratio":
 		return console.Usagef("paired: --sequential needs outcomes between 0 and 1, not ratios")
 	case !(o.Alpha > 0 && o.Alpha < 1):
-		return console.Usagef("paired: alpha is %v, want a number between 0 and 1, both excluded", o.Alpha)
+		return console.Usagef("paired: alpha must be above 0 and below 1, not %v", o.Alpha)
 	}
 	return nil
 }
@@ -227,7 +227,7 @@ func kindOf(wanted string, pairs []stats.Pair) (string, error) {
 			if wanted == "" {
 				return string(stats.Score), nil
 			}
-			return "", fmt.Errorf("%s: value is %v, want a number between 0 and 1 for --kind rate",
+			return "", fmt.Errorf("%s: value must be a number between 0 and 1 for --kind rate, not %v",
 				taskName(pair.Task, i), value)
 		}
 	}

@@ -47,7 +47,7 @@ func newPower(con *console.Console, options *statsOptions) *cobra.Command {
 observed difference is omega2 + 2*sigma2/K: omega2 between tasks, which only more
 tasks lower, and sigma2 within tasks, which repetitions lower.
 
-With --tasks: the smallest difference that shows (80 of 100 times).
+With --tasks: the minimum detectable difference (80% power).
 With --effect: the tasks needed, and with --tasks the power and the runs needed.
 With --cost-per-run: the cheapest experiment for --effect, or with --budget the
 sharpest experiment that money buys.`,
@@ -88,21 +88,21 @@ func (o powerOptions) check(changed func(string) bool) error {
 		if o.Effect == 0 {
 			return fmt.Errorf("effect is 0: no experiment can find a difference that is not there")
 		}
-		return fmt.Errorf("effect is %v, want a number above 0 and at most 1 (0.10 is ten points, in either direction)",
+		return fmt.Errorf("--effect %v: must be above 0 and at most 1 (0.10 is ten points, in either direction)",
 			o.Effect)
 	}
 	if changed("tasks") && (o.Tasks < 1 || o.Tasks > math.MaxInt32) {
-		return fmt.Errorf("tasks is %d, want a number from 1 to %d", o.Tasks, math.MaxInt32)
+		return fmt.Errorf("--tasks %d: must be from 1 to %d", o.Tasks, math.MaxInt32)
 	}
 	if o.Runs < 1 || o.Runs > math.MaxInt32 {
-		return fmt.Errorf("runs is %d, want a number from 1 to %d", o.Runs, math.MaxInt32)
+		return fmt.Errorf("--runs %d: must be from 1 to %d", o.Runs, math.MaxInt32)
 	}
 	for _, row := range []struct {
 		name       string
 		value, top float64
 	}{{"omega2", o.Between, 1}, {"sigma2", o.Within, 0.25}} {
 		if !(row.value >= 0 && row.value <= row.top) {
-			return fmt.Errorf("%s is %v, want a number from 0 to %v: outcomes between 0 and 1 vary no more", row.name,
+			return fmt.Errorf("%s %v: must be from 0 to %v: outcomes between 0 and 1 vary no more", row.name,
 				row.value, row.top)
 		}
 	}
@@ -112,7 +112,7 @@ func (o powerOptions) check(changed func(string) bool) error {
 	}{{"alpha", o.Alpha}, {"power", o.Power}} {
 		// The library takes 0 for "default"; a person who writes 0 has made a mistake.
 		if !(row.value > 0 && row.value < 1) {
-			return fmt.Errorf("%s is %v, want a number between 0 and 1, both excluded", row.name, row.value)
+			return fmt.Errorf("%s must be above 0 and below 1, not %v", row.name, row.value)
 		}
 	}
 	for _, name := range []string{"budget", "cost-per-task", "max-tasks"} {

@@ -55,7 +55,7 @@ Each command names the method it used. Nothing here reads or changes an experime
 		run := sub.RunE
 		sub.RunE = func(cmd *cobra.Command, args []string) error {
 			if !(options.Level > 0 && options.Level < 1) {
-				return console.Usagef("%s: level is %v, want a number between 0 and 1, both excluded", cmd.Name(),
+				return console.Usagef("%s: level must be above 0 and below 1, not %v", cmd.Name(),
 					options.Level)
 			}
 			return run(cmd, args)
