@@ -34,8 +34,11 @@ func (p *Plan) groupTasks() {
 
 // Repository returns the one repository that all tasks are of; empty if there is none, or several.
 func (p *Plan) Repository() string {
-	one := p.Tasks[0].Repository
-	for i := range p.Tasks {
+	one := ""
+	for i := range p.Tasks { // a plan that somebody wrote may have none
+		if i == 0 {
+			one = p.Tasks[i].Repository
+		}
 		if p.Tasks[i].Repository != one {
 			return ""
 		}

@@ -58,8 +58,8 @@ func TestCausesOfErrorsAreShownOnce(t *testing.T) {
 		c.write(map[string]string{"family/tasks/" + id + "/hooks/preflight.sh": "#!/bin/sh\necho 'no database' >&2\nexit 7\n"})
 	}
 	c.want(3, with(run, "--runs", "1")...)
-	c.contains(c.stderr, "2 cells without a verdict (preflight): ", "no database", "fit-benchmark lint")
-	if n := strings.Count(c.stderr, "cells without a verdict"); n != 1 {
+	c.contains(c.stderr, "2 runs without a verdict (preflight): ", "no database", "fit-benchmark lint")
+	if n := strings.Count(c.stderr, "runs without a verdict"); n != 1 {
 		t.Errorf("%d causes are shown:\n%s", n, c.stderr)
 	}
 }

@@ -298,11 +298,13 @@ func (r *Run) describeOnly() {
 // explain shows every cause of errors once.
 func (r *Run) explain(causes []experiment.ErrorCause) {
 	for _, cause := range causes {
-		fmt.Fprintf(r.Console.Stderr, "%s without a verdict (%s): %s\n", report.Count(cause.Cells, "cell"), cause.Class,
-			display.CutRunes(display.Line(strings.TrimPrefix(cause.Message, cause.Class+": ")), 400))
-		if hint := failure.WayOut(cause.Class, cause.Cause); hint != "" {
-			fmt.Fprintf(r.Console.Stderr, "  %s\n", hint)
+		shown := failure.Cause{
+			Class:   cause.Class,
+			Message: strings.TrimPrefix(cause.Message, cause.Class+": "),
+			WayOut:  failure.WayOut(cause.Class, cause.Cause),
+			Runs:    cause.Cells,
 		}
+		fmt.Fprintln(r.Console.Stderr, strings.Join(shown.Lines(), "\n"))
 	}
 }
 

@@ -77,7 +77,7 @@ func TestAdviceFitsTheError(t *testing.T) {
 		run := Run{Console: &console.Console{Stderr: &told}}
 		run.explain([]experiment.ErrorCause{{Class: test.class, Cause: test.cause, Message: "it broke", Cells: 1}})
 		first, advice, _ := strings.Cut(told.String(), "\n")
-		if first != "1 cell without a verdict ("+test.class+"): it broke" || !strings.Contains(advice, test.want) ||
+		if first != "1 run without a verdict ("+test.class+"): it broke" || !strings.Contains(advice, test.want) ||
 			(advice == "") != (test.want == "") {
 			t.Errorf("%s %s: %q", test.class, test.cause, told.String())
 		}

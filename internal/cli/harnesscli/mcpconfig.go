@@ -59,7 +59,7 @@ func misread(err error) string {
 	var wrong *json.UnmarshalTypeError
 	switch {
 	case !errors.As(err, &wrong):
-		return fmt.Sprintf("it is not JSON: %v", err)
+		return "it is not JSON: " + strings.Replace(err.Error(), "invalid character", "unexpected", 1)
 	case wrong.Field == "":
 		return fmt.Sprintf("it is a JSON %s", wrong.Value)
 	default:
