@@ -29,7 +29,7 @@ type Config struct {
 	// records that it has not signed stays unsigned, as their author is unknown, and so does a
 	// ledger that lacks records it has signed.
 	Key *SigningKey
-	// NoSync leaves out the sync after every record, for tests that write many.
+	// NoSync leaves out the sync after every record, for many that can be written again.
 	NoSync bool
 }
 

@@ -22,6 +22,7 @@ func TestGuidesRunAsPrinted(t *testing.T) {
 	for _, name := range []string{
 		"agent-collaboration", "agent-evaluations", "agents", "did-it-help", "why-did-it-fail",
 		"gateway", "head-to-head", "prices", "scripted-model", "tasks", "tasks-from-my-repository",
+		"you-already-have-results",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -70,7 +70,9 @@ func (f *fromFlags) register(flags *pflag.FlagSet) {
 	flags.Var(&f.format, "from", "read results of another harness in this format (default: recognised by content)")
 	flags.StringVar(&f.columns, "columns", "", "names of a table's columns, e.g. task=id,pass=ok; a table has "+
 		strings.Join(foreign.Columns, ", "))
-	flags.StringVar(&f.score, "scorer", "", "the score that counts, where results of another harness have several")
+	for _, name := range []string{"scorer", "reward", "metric"} { // as Inspect, Harbor and promptfoo call it
+		flags.StringVar(&f.score, name, "", "the "+name+" that counts, where results of another harness have several")
+	}
 }
 
 func (f *fromFlags) options() *foreign.Options {

@@ -89,9 +89,9 @@ func NoteSigner(con *console.Console, found ledger.Signer) {
 	}
 }
 
-// signingKey returns the user's key, which is made on first use. A ledger without a signature is
+// SigningKey returns the user's key, which is made on first use. A ledger without a signature is
 // better than no ledger.
-func signingKey(con *console.Console) *ledger.SigningKey {
+func SigningKey(con *console.Console) *ledger.SigningKey {
 	path := keyPath(con)
 	if path == "" {
 		return nil
@@ -108,7 +108,7 @@ func signingKey(con *console.Console) *ledger.SigningKey {
 func OpenDirectory(con *console.Console, path string, plan *experiment.Plan,
 	redactor *redact.Redactor,
 ) (*experiment.Directory, error) {
-	dir, err := experiment.OpenDirectoryWith(path, plan, redactor, ledger.Config{Key: signingKey(con)})
+	dir, err := experiment.OpenDirectoryWith(path, plan, redactor, ledger.Config{Key: SigningKey(con)})
 	if err != nil {
 		return nil, DirectoryError(err)
 	}

@@ -40,3 +40,17 @@ func FuzzInspect(f *testing.F) {
 		`{"version": 2, "status": "success", "eval": {"model": "m"}, "samples": [{"id": 1, "epoch": 1, "scores": `+
 			`{"a": {"value": "C"}}}]}`, `{"version":2,"status":"error","samples":[{"id":"a","epoch":1,"x":NaN}]}`)
 }
+
+func FuzzPromptfoo(f *testing.F) {
+	fuzzFile(f, "promptfoo", "x.json", `{"evalId": "x", "results": {"results": [{"success": true, "score": 1}]}}`,
+		`{"promptIdx": 0, "failureReason": 2, "error": "503"}`, "evalId: x\nresults:\n  results:\n    - success: true\n")
+}
+
+func FuzzHarbor(f *testing.F) {
+	fuzzFile(f, "harbor", "result.json", `{"task_name": "t", "started_at": "", "verifier_result": {"rewards": {"a": 1}}}`,
+		`{"started_at": "", "trial_results": [{"task_name": "t", "exception_info": {}}]}`)
+}
+
+func FuzzSWEBench(f *testing.F) {
+	fuzzFile(f, "swe-bench", "report.json", `{"resolved_ids": ["a"], "error_ids": ["b"]}`)
+}

@@ -38,7 +38,7 @@ type reader struct {
 
 // readers are all formats. A table is whatever nothing else is.
 func readers() []reader {
-	return []reader{inspectReader, tableReader}
+	return []reader{inspectReader, harborReader, promptfooReader, skillsReader, sweBenchReader, tableReader}
 }
 
 // Formats are the names of the formats.

@@ -60,6 +60,12 @@ var formats = map[string]func(t *testing.T, dir string, runs []one) string{
 
 	"Inspect":      writeInspect,
 	"Inspect JSON": writeInspectJSON,
+
+	"promptfoo":       writePromptfoo,
+	"promptfoo lines": writePromptfooLines,
+	"promptfoo YAML":  writePromptfooYAML,
+	"Harbor":          writeHarbor,
+	"Harbor of fit":   writeHarborJob,
 }
 
 func write(t *testing.T, path string, content []byte) string {
@@ -167,7 +173,7 @@ func TestAnErrorOfAServiceIsNeverAFailedTask(t *testing.T) {
 				failed++
 			case ledger.Error:
 				errored++
-				if r.ErrorMessage != "503 from the service" {
+				if !strings.Contains(r.ErrorMessage, "503") {
 					t.Errorf("%s: the error is %q", name, r.ErrorMessage)
 				}
 			}

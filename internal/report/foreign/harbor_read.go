@@ -1,0 +1,184 @@
+package foreign
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/fit-eval/fit/internal/lazyregexp"
+	"github.com/fit-eval/fit/ledger"
+)
+
+// harborReader reads a job of Harbor: its directory with one of each trial, or a result.json that
+// holds all trials. A trial is a run, an agent with its version and model an arm.
+var harborReader = reader{format: "harbor", finds: findHarbor, read: readHarbor}
+
+const harborFile = "result.json"
+
+// maxDocument bounds a file that is read as a whole.
+const maxDocument = 64 << 20
+
+var harborTrialFile = lazyregexp.New(`"(task_name|trial_results|n_total_trials)"\s*:`)
+
+func findHarbor(path string, info os.FileInfo) []string {
+	if !info.IsDir() {
+		if head := headOf(path); bytes.HasPrefix(head, []byte("{")) && harborTrialFile.Get().Match(head) &&
+			bytes.Contains(head, []byte(`"started_at"`)) {
+			return []string{path}
+		}
+		return nil
+	}
+	var files []string
+	entries, _ := os.ReadDir(path) // what cannot be read has none
+	for _, entry := range entries {
+		file := filepath.Join(path, entry.Name(), harborFile)
+		if entry.IsDir() && bytes.Contains(headOf(file), []byte(`"task_name"`)) {
+			files = append(files, file)
+		}
+	}
+	if file := filepath.Join(path, harborFile); len(files) == 0 && bytes.Contains(headOf(file), []byte(`"trial_results"`)) {
+		return []string{file}
+	}
+	return files
+}
+
+func readHarbor(s *source, path string) error {
+	content, err := readBounded(path)
+	if err != nil {
+		return err
+	}
+	var job struct {
+		harborTrial
+		Trials []harborTrial `json:"trial_results"`
+	}
+	if err := json.Unmarshal(content, &job); err != nil {
+		return err
+	}
+	trace := filepath.Join(filepath.Dir(path), "agent", "trajectory.json")
+	if job.TaskName != "" {
+		if _, err := os.Lstat(trace); err != nil {
+			trace = ""
+		}
+		return s.trial(&job.harborTrial, trace)
+	}
+	if len(job.Trials) == 0 {
+		return errors.New("there is no trial in it")
+	}
+	for i := range job.Trials {
+		if err := s.trial(&job.Trials[i], ""); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readBounded reads a file that is not too large.
+func readBounded(path string) ([]byte, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	content, err := io.ReadAll(io.LimitReader(file, maxDocument+1))
+	if err == nil && len(content) > maxDocument {
+		err = fmt.Errorf("it is larger than %d bytes", maxDocument)
+	}
+	return content, err
+}
+
+// trial adds a trial.
+func (s *source) trial(trial *harborTrial, trace string) error {
+	if trial.TaskName == "" {
+		return errors.New("a trial names no task")
+	}
+	r := ledger.Record{
+		TaskID:         trial.TaskName,
+		RunIndex:       -1,
+		Agent:          trial.AgentInfo.Name,
+		AgentVersion:   trial.AgentInfo.Version,
+		Arm:            cmp.Or(trial.AgentInfo.Name, "agent not known"),
+		AgentTracePath: trace,
+		StartMs:        msOf(trial.StartedAt),
+		EndMs:          msOf(trial.FinishedAt),
+		PhaseMs:        map[string]int64{},
+	}
+	if trial.AgentInfo.Version != "" {
+		r.Arm += " " + trial.AgentInfo.Version
+	}
+	if model := trial.AgentInfo.Model; model != nil && model.Name != "" {
+		r.Model.Agent = model.Name
+		r.Arm += " " + model.Name
+	}
+	if trial.TaskChecksum != "" {
+		r.Digests.Visible = "sha256:" + strings.TrimPrefix(trial.TaskChecksum, "sha256:")
+	}
+	for phase, took := range map[string]*harborTime{
+		"setup": trial.Setup, "agent": trial.Execution, "grade": trial.Verification,
+	} {
+		if took != nil {
+			r.PhaseMs[phase] = max(0, msOf(took.FinishedAt)-msOf(took.StartedAt))
+		}
+	}
+	if r.DurationMs = r.PhaseMs["agent"]; trial.Execution == nil {
+		r.DurationMs = max(0, r.EndMs-r.StartMs)
+	}
+	if u := trial.AgentResult; u != nil {
+		r.CostUSD = u.Cost
+		if u.Input+u.Output > 0 {
+			r.Tokens = &ledger.UsageJSON{
+				InputTokens:     max(0, u.Input-u.Cache),
+				CacheReadTokens: max(0, u.Cache),
+				OutputTokens:    max(0, u.Output),
+			}
+		}
+	}
+	if err := s.rewarded(&r, trial); err != nil {
+		return err
+	}
+	return s.add(r)
+}
+
+// rewarded fills in what came out. An agent that ran out of time has an exception and a reward that
+// counts; after any other exception nobody knows whether a service failed or the agent.
+func (s *source) rewarded(r *ledger.Record, trial *harborTrial) error {
+	exception := ""
+	if e := trial.Exception; e != nil {
+		exception = e.Type + ": " + e.Message
+		if e.Type == "AgentTimeoutError" {
+			r.Outcome = "timeout"
+		}
+	}
+	if trial.Verifier == nil || len(trial.Verifier.Rewards) == 0 || exception != "" && r.Outcome == "" {
+		failed(r, cmp.Or(exception, "the trial has no reward"))
+		return nil
+	}
+	var names []string
+	for name := range trial.Verifier.Rewards {
+		names = append(names, name)
+	}
+	name := "reward"
+	if _, there := trial.Verifier.Rewards[name]; !there || s.Score != "" {
+		var err error
+		if name, err = s.choose("reward", names); err != nil {
+			return err
+		}
+	}
+	return s.scored(r, trial.Verifier.Rewards[name], true)
+}
+
+// msOf is a moment in epoch milliseconds; 0 where it is not known.
+func msOf(moment string) int64 {
+	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999"} {
+		if at, err := time.Parse(layout, moment); err == nil {
+			return at.UnixMilli()
+		}
+	}
+	return 0
+}

@@ -1,0 +1,248 @@
+package foreign
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/fit-eval/fit/internal/document"
+	"github.com/fit-eval/fit/internal/lazyregexp"
+	"github.com/fit-eval/fit/ledger"
+)
+
+// promptfooReader reads outputs of promptfoo: JSON, JSON lines and YAML. A test is a task, a
+// provider with its prompt an arm, and the same test again a repetition.
+var promptfooReader = reader{format: "promptfoo", finds: findPromptfoo, read: readPromptfoo}
+
+var (
+	promptfooDocument = lazyregexp.New(`^\s*\{\s*"(evalId|results)"\s*:`)
+	promptfooYAML     = lazyregexp.New(`^(evalId|results):`)
+	promptfooLine     = lazyregexp.New(`"promptIdx"\s*:\s*\d`)
+)
+
+func findPromptfoo(path string, info os.FileInfo) []string {
+	head := headOf(path)
+	line, _, _ := bytes.Cut(head, []byte("\n"))
+	if !info.Mode().IsRegular() || !promptfooDocument.Get().Match(head) && !promptfooYAML.Get().Match(head) &&
+		!(bytes.HasPrefix(head, []byte("{")) && promptfooLine.Get().Match(line)) {
+		return nil
+	}
+	return []string{path}
+}
+
+// promptfooResult is one result.
+type promptfooResult struct {
+	TestIdx  *int `json:"testIdx"`
+	TestCase struct {
+		Description string          `json:"description"`
+		Vars        json.RawMessage `json:"vars"`
+		Assert      json.RawMessage `json:"assert"`
+	} `json:"testCase"`
+	Provider struct {
+		ID    string `json:"id"`
+		Label string `json:"label"`
+	} `json:"provider"`
+	Prompt struct {
+		Raw   string `json:"raw"`
+		Label string `json:"label"`
+	} `json:"prompt"`
+	PromptIdx int             `json:"promptIdx"`
+	Vars      json.RawMessage `json:"vars"`
+	Response  *struct {
+		Tokens *promptfooTokens `json:"tokenUsage"`
+		Cached bool             `json:"cached"`
+	} `json:"response"`
+	Success       *bool              `json:"success"`
+	Score         *float64           `json:"score"`
+	FailureReason int                `json:"failureReason"`
+	Error         string             `json:"error"`
+	NamedScores   map[string]float64 `json:"namedScores"`
+	LatencyMs     float64            `json:"latencyMs"`
+	Cost          *float64           `json:"cost"`
+}
+
+type promptfooTokens struct {
+	Prompt     int64 `json:"prompt"`
+	Completion int64 `json:"completion"`
+	Cached     int64 `json:"cached"`
+}
+
+// promptfooErrored is the reason of a failure that is an error and not an assertion.
+const promptfooErrored = 2
+
+func readPromptfoo(s *source, path string) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	p := &promptfoo{source: s, byIndex: map[string]bool{}}
+	head := headOf(path)
+	switch {
+	case promptfooYAML.Get().Match(head):
+		content, err := io.ReadAll(file)
+		if err != nil {
+			return err
+		}
+		parsed, err := document.Parse(s.from.File, content)
+		if err != nil {
+			return err
+		}
+		if content, err = parsed.JSON(); err != nil {
+			return err
+		}
+		return p.document(bytes.NewReader(content))
+	case promptfooDocument.Get().Match(head):
+		return p.document(file)
+	}
+	scanner := bufio.NewScanner(file)
+	scanner.Buffer(nil, maxRow)
+	for number := 1; scanner.Scan(); number++ {
+		if len(bytes.TrimSpace(scanner.Bytes())) == 0 {
+			continue
+		}
+		if err := p.result(scanner.Bytes()); err != nil {
+			return fmt.Errorf("line %d: %w", number, err)
+		}
+	}
+	return scanner.Err()
+}
+
+type promptfoo struct {
+	*source
+	byIndex map[string]bool
+	cached  bool
+}
+
+// document reads results.results of a document, one after the other.
+func (p *promptfoo) document(in io.Reader) error {
+	found := false
+	results := func(decoder *json.Decoder) error {
+		found = true
+		return elements(decoder, p.result)
+	}
+	err := members(in, func(name string, decoder *json.Decoder) error {
+		if name != "results" {
+			return decoder.Decode(&json.RawMessage{})
+		}
+		token, err := decoder.Token()
+		if err != nil || token != json.Delim('{') {
+			return cmp.Or(err, errors.New("this is no object: fit reads version 3 of the format"))
+		}
+		for decoder.More() {
+			token, err := decoder.Token()
+			switch {
+			case err != nil:
+				return err
+			case token == "results" && !found:
+				err = results(decoder)
+			case token == "results":
+				err = errors.New("results are there twice")
+			default:
+				err = decoder.Decode(&json.RawMessage{})
+			}
+			if err != nil {
+				return err
+			}
+		}
+		_, err = decoder.Token()
+		return err
+	})
+	if err == nil && !found {
+		err = errors.New("there are no results.results: fit reads version 3 of the format")
+	}
+	return err
+}
+
+// result adds one result.
+func (p *promptfoo) result(raw []byte) error {
+	var found promptfooResult
+	if err := json.Unmarshal(raw, &found); err != nil {
+		return err
+	}
+	vars, asserts := compacted(found.TestCase.Vars), compacted(found.TestCase.Assert)
+	if len(vars) == 0 {
+		vars = compacted(found.Vars)
+	}
+	r := ledger.Record{RunIndex: -1, CostUSD: found.Cost, DurationMs: int64(min(max(found.LatencyMs, 0), maxAmount))}
+	r.TaskID = cmp.Or(found.TestCase.Description, string(vars))
+	if r.TaskID == "" {
+		r.TaskID = fmt.Sprintf("test %d", deref(found.TestIdx)+1)
+	}
+	r.TaskID = cut(r.TaskID)
+	r.Digests.Visible = contentOf(vars, asserts)
+	r.Agent = found.Provider.ID
+	r.Arm = cmp.Or(found.Provider.Label, found.Provider.ID, "provider not known")
+	if found.Prompt.Label != "" && found.Prompt.Label != found.Prompt.Raw {
+		r.Arm += " " + found.Prompt.Label
+	} else if found.PromptIdx > 0 {
+		r.Arm += fmt.Sprintf(" prompt %d", found.PromptIdx+1)
+	}
+	if found.Response != nil && found.Response.Tokens != nil {
+		t := found.Response.Tokens
+		r.Tokens = &ledger.UsageJSON{
+			InputTokens:     max(t.Prompt-t.Cached, 0),
+			OutputTokens:    max(t.Completion, 0),
+			CacheReadTokens: max(t.Cached, 0),
+		}
+	}
+	if found.Response != nil && found.Response.Cached {
+		p.doubt("some answers were cached: repetitions of them are the same answer")
+	}
+	if err := p.outcome(&r, &found); err != nil {
+		return err
+	}
+	return p.add(r)
+}
+
+// outcome fills in what came out: an assertion that does not hold is a failure, everything else that
+// went wrong an error.
+func (p *promptfoo) outcome(r *ledger.Record, found *promptfooResult) error {
+	score := found.Score
+	if p.Score != "" {
+		value, there := found.NamedScores[p.Score]
+		if score = nil; there {
+			score = &value
+		}
+	}
+	switch {
+	case found.FailureReason == promptfooErrored, found.FailureReason == 0 && found.Error != "" && !isTrue(found.Success):
+		failed(r, cmp.Or(found.Error, "an error without a message"))
+	case p.Score != "" && score == nil:
+		failed(r, "the metric "+p.Score+" has not been measured")
+	case p.Score != "":
+		return p.scored(r, *score, true)
+	case found.Success == nil:
+		failed(r, "the result does not say whether it succeeded")
+	default:
+		outcome(r, *found.Success)
+		if score != nil && *score >= 0 && *score <= 1 { // its scores may be weighted beyond
+			r.Score = score
+		}
+	}
+	return nil
+}
+
+func isTrue(value *bool) bool { return value != nil && *value }
+
+func deref(n *int) int {
+	if n == nil {
+		return 0
+	}
+	return *n
+}
+
+// compacted is a JSON value without blanks; nil where there is none.
+func compacted(raw json.RawMessage) []byte {
+	var text bytes.Buffer
+	if json.Compact(&text, raw) != nil || strings.Contains("null{}[]", text.String()) {
+		return nil
+	}
+	return text.Bytes()
+}

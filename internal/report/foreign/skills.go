@@ -1,0 +1,90 @@
+package foreign
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/fit-eval/fit/ledger"
+)
+
+// skillsReader reads a workspace of Agent Skills: ITERATION/EVAL/CONFIGURATION/grading.json, with
+// what it took in timing.json beside it. An eval is a task, a configuration an arm.
+var skillsReader = reader{format: "skills", finds: findSkills, read: readSkills}
+
+func findSkills(path string, info os.FileInfo) []string {
+	if !info.IsDir() {
+		return nil
+	}
+	for _, pattern := range []string{"*/*", "*/*/*", "iteration-*/*/*", "iteration-*/*/*/*"} {
+		found, _ := filepath.Glob(filepath.Join(escapeGlob(path), pattern, "grading.json"))
+		if len(found) > 0 {
+			return found
+		}
+	}
+	return nil
+}
+
+// readSkills adds the run of a grading. What share of its statements hold is its score.
+func readSkills(s *source, path string) error {
+	content, err := readBounded(path)
+	if err != nil {
+		return err
+	}
+	type statement struct {
+		Text   string `json:"text"`
+		Passed *bool  `json:"passed"`
+	}
+	var grading struct {
+		Assertions   []statement `json:"assertion_results"`
+		Expectations []statement `json:"expectations"`
+	}
+	if err := json.Unmarshal(content, &grading); err != nil {
+		return err
+	}
+	dir := filepath.Dir(path)
+	if isRun(filepath.Base(dir)) { // CONFIGURATION/run-N
+		dir = filepath.Dir(dir)
+	}
+	r := ledger.Record{Arm: filepath.Base(dir), TaskID: filepath.Base(filepath.Dir(dir)), RunIndex: -1}
+	passing, known := 0, 0
+	list := append(grading.Assertions, grading.Expectations...)
+	for _, one := range list {
+		if one.Passed != nil {
+			known++
+		}
+		if isTrue(one.Passed) {
+			passing++
+		}
+	}
+	if known == 0 || known < len(list) {
+		failed(&r, fmt.Sprintf("%d of %d statements were graded", known, len(list)))
+	} else if err := s.scored(&r, float64(passing)/float64(known), true); err != nil {
+		return err
+	}
+	if err := s.timing(&r, filepath.Join(filepath.Dir(path), "timing.json")); err != nil {
+		return err
+	}
+	return s.add(r)
+}
+
+func isRun(name string) bool { return len(name) > 4 && name[:4] == "run-" }
+
+// timing fills in what a run took, where somebody measured it. Tokens are not told apart.
+func (s *source) timing(r *ledger.Record, path string) error {
+	content, err := readBounded(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	var timing struct {
+		DurationMs float64 `json:"duration_ms"`
+	}
+	if err == nil {
+		err = json.Unmarshal(content, &timing)
+	}
+	r.DurationMs = int64(min(max(timing.DurationMs, 0), maxAmount))
+	return err
+}

@@ -1,0 +1,125 @@
+package foreign
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/fit-eval/fit/internal/lazyregexp"
+	"github.com/fit-eval/fit/ledger"
+)
+
+// sweBenchReader reads what the harness of SWE-bench reports: one report of a run, or a directory
+// RUN/MODEL/INSTANCE/report.json, or one of its models. An instance is a task, a model an arm.
+var sweBenchReader = reader{format: "swe-bench", finds: findSWEBench, read: readSWEBench}
+
+var (
+	sweBenchReport   = lazyregexp.New(`"(resolved_ids|unresolved_ids|completed_ids)"\s*:`)
+	sweBenchInstance = lazyregexp.New(`"resolved"\s*:\s*(true|false)`)
+)
+
+func findSWEBench(path string, info os.FileInfo) []string {
+	if !info.IsDir() {
+		if content, err := readBounded(path); err == nil && bytes.HasPrefix(bytes.TrimSpace(content), []byte("{")) &&
+			sweBenchReport.Get().Match(content) {
+			return []string{path}
+		}
+		return nil
+	}
+	for _, pattern := range []string{"*", "*/*", "*/*/*", "logs/run_evaluation/*/*/*"} {
+		found, _ := filepath.Glob(filepath.Join(escapeGlob(path), pattern, "report.json"))
+		found = slices.DeleteFunc(found, func(file string) bool { return !sweBenchInstance.Get().Match(headOf(file)) })
+		if len(found) > 0 {
+			return found
+		}
+	}
+	return nil
+}
+
+// escapeGlob takes a path as it is written.
+func escapeGlob(path string) string {
+	return globSigns.Get().ReplaceAllString(path, `\$0`)
+}
+
+var globSigns = lazyregexp.New(`[*?\[\\]`)
+
+func readSWEBench(s *source, path string) error {
+	content, err := readBounded(path)
+	if err != nil {
+		return err
+	}
+	if !sweBenchReport.Get().Match(content) {
+		return s.instances(content, path)
+	}
+	var report struct {
+		Resolved   []string `json:"resolved_ids"`
+		Unresolved []string `json:"unresolved_ids"`
+		Errors     []string `json:"error_ids"`
+		Empty      []string `json:"empty_patch_ids"`
+		Incomplete []string `json:"incomplete_ids"`
+		Submitted  []string `json:"submitted_ids"`
+	}
+	if err := json.Unmarshal(content, &report); err != nil {
+		return err
+	}
+	known := map[string]bool{}
+	for _, one := range []struct {
+		ids  []string
+		fill func(*ledger.Record)
+	}{
+		{report.Resolved, func(r *ledger.Record) { outcome(r, true) }},
+		{report.Unresolved, func(r *ledger.Record) { outcome(r, false) }},
+		{report.Empty, func(r *ledger.Record) { outcome(r, false) }}, // the agent has changed nothing
+		{report.Errors, func(r *ledger.Record) { failed(r, "the evaluation ended in an error") }},
+		{report.Incomplete, func(r *ledger.Record) { failed(r, "the evaluation is not complete") }},
+		{report.Submitted, func(r *ledger.Record) { failed(r, "the report has no outcome of it") }},
+	} {
+		for _, id := range one.ids {
+			if known[id] {
+				continue
+			}
+			known[id] = true
+			r := ledger.Record{TaskID: id, Arm: label(path)}
+			one.fill(&r)
+			if err := s.add(r); err != nil {
+				return err
+			}
+		}
+	}
+	for _, id := range report.Resolved {
+		if slices.Contains(report.Unresolved, id) || slices.Contains(report.Errors, id) {
+			return fmt.Errorf("%s is resolved, and it is not", id)
+		}
+	}
+	return nil
+}
+
+// instances adds those of a report below MODEL/INSTANCE.
+func (s *source) instances(content []byte, path string) error {
+	var report map[string]struct {
+		Resolved *bool `json:"resolved"`
+	}
+	if err := json.Unmarshal(content, &report); err != nil {
+		return err
+	}
+	if len(report) != 1 {
+		return errors.New("the report is not of one instance")
+	}
+	for id, one := range report {
+		model := filepath.Base(filepath.Dir(filepath.Dir(path)))
+		r := ledger.Record{TaskID: id, Arm: model}
+		if r.Model.Agent = model; one.Resolved == nil {
+			failed(&r, "the report has no outcome")
+		} else {
+			outcome(&r, *one.Resolved)
+		}
+		if err := s.add(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
