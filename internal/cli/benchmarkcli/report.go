@@ -44,7 +44,29 @@ type reportOptions struct {
 const (
 	formatHTML   = "html"   // a page in one file
 	formatHarbor = "harbor" // the result.json of a job of Harbor, with its trials
+	// a log of Inspect, an output of promptfoo, and a table
+	formatInspect   = "inspect"
+	formatPromptfoo = "promptfoo"
+	formatCSV       = "csv"
 )
+
+// writeForeign writes results in the format of another harness, and says what it cannot hold.
+func writeForeign(con *console.Console, format string, records []ledger.Record) error {
+	one := map[string]struct {
+		write func(io.Writer, []ledger.Record) error
+		lost  string
+	}{
+		formatHarbor:    {foreign.Harbor, "earlier attempts, turns and the treatment"},
+		formatInspect:   {foreign.Inspect, "earlier attempts, verdicts beside scores, turns, phases, rows and the treatment"},
+		formatPromptfoo: {foreign.Promptfoo, "earlier attempts, models, turns, phases, rows and the treatment"},
+		formatCSV:       {foreign.Table, "earlier attempts, kinds of tokens, turns, phases, rows and the treatment"},
+	}[format]
+	if err := one.write(con.Stdout, records); err != nil {
+		return console.Exit(console.ExitUsage, err)
+	}
+	fmt.Fprintf(con.Stderr, "note: %s does not hold %s\n", format, one.lost)
+	return nil
+}
 
 const metricsUsage = "also append one line of JSON per arm to this file, for control charts over many experiments; " +
 	"existing lines are not repeated"
@@ -65,6 +87,7 @@ format is recognised by content.`,
 		Example: `  fit-benchmark report benchmark-runs --k 1,3,5 --format text
   fit-benchmark report shards --format markdown --summary
   fit-benchmark report benchmark-runs --format harbor > result.json
+  fit-benchmark report benchmark-runs --format csv > results.csv
   fit-benchmark report benchmark-runs --format html > report.html`,
 		RunE: func(command *cobra.Command, args []string) error {
 			dirs := slices.Concat(opts.older.dirs, args)
@@ -83,8 +106,8 @@ format is recognised by content.`,
 	flags.StringVar(&opts.k, "k", "1,3,5", "the k of pass@k, separated by commas; "+
 		"text leaves out those above the number of runs unless they are named here")
 	opts.format.Register(flags, "output format (text on a terminal); metrics is one line of JSON per arm, for charts "+
-		"over time; harbor is Harbor's result.json with all trials; html is a self-contained file", console.FormatJSON,
-		console.FormatText, console.FormatMarkdown, "junit", "metrics", formatHarbor, formatHTML)
+		"over time; harbor, inspect, promptfoo and csv are what other harnesses write; html is a self-contained file", console.FormatJSON,
+		console.FormatText, console.FormatMarkdown, "junit", "metrics", formatHarbor, formatInspect, formatPromptfoo, formatCSV, formatHTML)
 	opts.maxSize = console.Count{Value: view.DefaultMaxBytes, Min: 1}
 	flags.Var(&opts.maxSize, "max-bytes", viewcli.MaxBytesUsage)
 	flags.Var(&opts.detail, "detail", "detail of Markdown: full lists every run, compact only the table")
@@ -132,8 +155,8 @@ func runReport(ctx context.Context, con *console.Console, registry *agent.Regist
 		}
 	}
 	switch opts.format.Value {
-	case formatHarbor:
-		err = foreign.Harbor(con.Stdout, found.Records)
+	case formatHarbor, formatInspect, formatPromptfoo, formatCSV:
+		err = writeForeign(con, opts.format.Value, found.Records)
 	case formatHTML:
 		cfg := viewcli.Config(con, registry.Dialects(), dirs)
 		cfg.Allow = opts.proof.Allow.List()

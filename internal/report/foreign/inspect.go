@@ -33,8 +33,9 @@ const (
 	methodZstd = 93
 	// maxMember bounds what one member unpacks to: a sample with all that its agent did.
 	maxMember = 128 << 20
-	// maxMembers bounds the members of an archive.
-	maxMembers = 2_000_000
+	// maxMembers bounds the members of an archive, maxReserved those for which memory is reserved.
+	maxMembers  = 2_000_000
+	maxReserved = 100_000
 )
 
 func findInspect(root string, info os.FileInfo) []string {
@@ -177,6 +178,7 @@ func (in *inspection) archive(file string) error {
 	if err := in.header(members); err != nil {
 		return err
 	}
+	in.records = slices.Grow(in.records, min(len(archive.File), maxReserved)) // growing takes twice the memory
 	for _, member := range archive.File {
 		if !strings.HasPrefix(member.Name, "samples/") || !strings.HasSuffix(member.Name, ".json") {
 			continue

@@ -34,6 +34,11 @@ func findTable(path string, info os.FileInfo) []string {
 		bytes.IndexByte(head, 0) >= 0 || len(bytes.TrimSpace(head)) == 0 {
 		return nil
 	}
+	head := bytes.TrimSpace(headOf(path))
+	line, _, more := bytes.Cut(head, []byte("\n"))
+	if bytes.HasPrefix(head, []byte("[")) || bytes.HasPrefix(head, []byte("{")) && more && !json.Valid(line) {
+		return nil // another document
+	}
 	return []string{path}
 }
 

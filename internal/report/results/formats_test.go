@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -123,19 +124,21 @@ func writeHarbor(t *testing.T, dir string, runs []one) string {
 	return dir
 }
 
-// writeHarborJob writes a job as fit itself does.
-func writeHarborJob(t *testing.T, dir string, runs []one) string {
-	t.Helper()
-	var text bytes.Buffer
-	records := read(t, writeCSV(t, t.TempDir(), runs), foreign.Options{})
-	for i := range records {
-		records[i].Agent = records[i].Arm
-		records[i].PhaseMs = map[string]int64{"agent": records[i].DurationMs}
+// writtenByFit writes results as fit does in a format: there and back, every number is kept.
+func writtenByFit(to func(io.Writer, []ledger.Record) error) func(*testing.T, string, []one) string {
+	return func(t *testing.T, dir string, runs []one) string {
+		t.Helper()
+		var text bytes.Buffer
+		records := read(t, writeCSV(t, t.TempDir(), runs), foreign.Options{})
+		for i := range records {
+			records[i].Agent = records[i].Arm
+			records[i].PhaseMs = map[string]int64{"agent": records[i].DurationMs}
+		}
+		if err := to(&text, records); err != nil {
+			t.Fatal(err)
+		}
+		return write(t, filepath.Join(dir, runs[0].arm+".json"), text.Bytes())
 	}
-	if err := foreign.Harbor(&text, records); err != nil {
-		t.Fatal(err)
-	}
-	return write(t, filepath.Join(dir, "job.json"), text.Bytes())
 }
 
 func TestPromptfooScoresAndCache(t *testing.T) {

@@ -65,7 +65,11 @@ var formats = map[string]func(t *testing.T, dir string, runs []one) string{
 	"promptfoo lines": writePromptfooLines,
 	"promptfoo YAML":  writePromptfooYAML,
 	"Harbor":          writeHarbor,
-	"Harbor of fit":   writeHarborJob,
+
+	"Harbor by fit":    writtenByFit(foreign.Harbor),
+	"Inspect by fit":   writtenByFit(foreign.Inspect),
+	"promptfoo by fit": writtenByFit(foreign.Promptfoo),
+	"CSV by fit":       writtenByFit(foreign.Table),
 }
 
 func write(t *testing.T, path string, content []byte) string {

@@ -1,0 +1,57 @@
+package foreign
+
+import (
+	"io"
+
+	"github.com/fit-eval/fit/internal/jsonenc"
+	"github.com/fit-eval/fit/ledger"
+)
+
+// Promptfoo writes the last attempt at each cell as a result of promptfoo.
+func Promptfoo(w io.Writer, records []ledger.Record) error {
+	results := []map[string]any{}
+	last := ledger.Last(records)
+	for i := range last {
+		r := &last[i]
+		result := map[string]any{
+			"promptIdx": 0,
+			"testIdx":   i,
+			"testCase": map[string]any{
+				"description": r.TaskID,
+				"vars":        map[string]any{"content": r.Digests.Visible},
+			},
+			"provider":      map[string]any{"id": r.Agent, "label": r.Arm},
+			"success":       r.Verdict == ledger.Pass,
+			"failureReason": 0,
+			"latencyMs":     r.DurationMs,
+		}
+		switch r.Verdict {
+		case ledger.Fail:
+			result["failureReason"] = 1
+		case ledger.Error:
+			result["failureReason"], result["error"] = promptfooErrored, r.ErrorClass+": "+r.ErrorMessage
+		}
+		if r.Score != nil {
+			result["score"] = *r.Score
+		}
+		if r.CostUSD != nil {
+			result["cost"] = *r.CostUSD
+		}
+		if t := r.Tokens; t != nil {
+			cached := t.CacheReadTokens
+			result["response"] = map[string]any{"tokenUsage": map[string]any{
+				"prompt": t.InputTokens + t.CacheWriteTokens + cached, "completion": t.OutputTokens, "cached": cached,
+				"total": t.Total(),
+			}}
+		}
+		results = append(results, result)
+	}
+	type inner struct {
+		Version int              `json:"version"`
+		Results []map[string]any `json:"results"`
+	}
+	return jsonenc.WriteIndented(w, struct {
+		EvalID  string `json:"evalId"`
+		Results inner  `json:"results"`
+	}{"fit", inner{Version: 3, Results: results}})
+}
