@@ -31,7 +31,8 @@ infrastructure failure, or incomplete · 4 stopped by a budget · 130 interrupte
 		NewRun(con, registry, nil), newGrade(con, registry), newReport(con, registry), newCompare(con, registry),
 		newShow(con, registry),
 		newPlan(con, registry), newLint(con),
-		newInit(con), newImport(con), newImportResults(con, registry), newExport(con), newList(con), newMerge(con), newClean(con), newCtl(con),
+		newInit(con), newImport(con), newImportResults(con, registry),
+		newExport(con), newList(con), newMerge(con), newClean(con), newCtl(con),
 	)
 	return command
 }

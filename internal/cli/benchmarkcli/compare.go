@@ -220,7 +220,8 @@ func (o *compareOptions) checkRevisions(groups []*report.Group) error {
 	}
 	first := groups[0].Provenance
 	for _, g := range groups[1:] {
-		if g.Provenance.FamilyRevision != first.FamilyRevision {
+		imported := g.Imported != "" || groups[0].Imported != "" // its tasks say themselves whether they differ
+		if !imported && g.Provenance.FamilyRevision != first.FamilyRevision {
 			return console.Usagef("%s was measured on revision %s of the family, %s on %s: the tasks may differ; "+
 				"use --across-revisions to compare them anyway", groups[0].Name, first.FamilyRevision, g.Name,
 				g.Provenance.FamilyRevision)

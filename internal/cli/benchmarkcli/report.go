@@ -56,8 +56,11 @@ func writeForeign(con *console.Console, format string, records []ledger.Record) 
 		write func(io.Writer, []ledger.Record) error
 		lost  string
 	}{
-		formatHarbor:    {foreign.Harbor, "earlier attempts, turns and the treatment"},
-		formatInspect:   {foreign.Inspect, "earlier attempts, verdicts beside scores, turns, phases, rows and the treatment"},
+		formatHarbor: {foreign.Harbor, "earlier attempts, turns and the treatment"},
+		formatInspect: {
+			foreign.Inspect,
+			"earlier attempts, verdicts beside scores, turns, phases, rows and the treatment",
+		},
 		formatPromptfoo: {foreign.Promptfoo, "earlier attempts, models, turns, phases, rows and the treatment"},
 		formatCSV:       {foreign.Table, "earlier attempts, kinds of tokens, turns, phases, rows and the treatment"},
 	}[format]
@@ -107,7 +110,8 @@ format is recognised by content.`,
 		"text leaves out those above the number of runs unless they are named here")
 	opts.format.Register(flags, "output format (text on a terminal); metrics is one line of JSON per arm, for charts "+
 		"over time; harbor, inspect, promptfoo and csv are what other harnesses write; html is a self-contained file", console.FormatJSON,
-		console.FormatText, console.FormatMarkdown, "junit", "metrics", formatHarbor, formatInspect, formatPromptfoo, formatCSV, formatHTML)
+		console.FormatText, console.FormatMarkdown, "junit", "metrics", formatHarbor, formatInspect, formatPromptfoo,
+		formatCSV, formatHTML)
 	opts.maxSize = console.Count{Value: view.DefaultMaxBytes, Min: 1}
 	flags.Var(&opts.maxSize, "max-bytes", viewcli.MaxBytesUsage)
 	flags.Var(&opts.detail, "detail", "detail of Markdown: full lists every run, compact only the table")

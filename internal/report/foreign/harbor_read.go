@@ -65,6 +65,8 @@ func readHarbor(s *source, path string) error {
 	if job.TaskName != "" {
 		if _, err := os.Lstat(trace); err != nil {
 			trace = ""
+		} else {
+			trace = s.name(trace)
 		}
 		return s.trial(&job.harborTrial, trace)
 	}

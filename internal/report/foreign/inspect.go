@@ -34,7 +34,11 @@ const (
 	// maxMember bounds what one member unpacks to: a sample with all that its agent did.
 	maxMember = 128 << 20
 	// maxMembers bounds the members of an archive, maxReserved those for which memory is reserved.
-	maxMembers  = 2_000_000
+	maxMembers = 2_000_000
+	// maxRatio bounds how many times larger an archive may become, from maxUnpacked on: members may
+	// share what they unpack.
+	maxRatio    = 500
+	maxUnpacked = 256 << 20
 	maxReserved = 100_000
 )
 
@@ -129,8 +133,11 @@ type inspection struct {
 	scores  [][]inspectScore // of each
 	scorers []string
 	samples int
-	parser  jsontape.Parser
-	buffer  bytes.Buffer
+	// packed is the size of the archive, unpacked that of what was read of it.
+	packed, unpacked int64
+
+	parser jsontape.Parser
+	buffer bytes.Buffer
 }
 
 func readInspect(s *source, file string) error {
@@ -152,6 +159,9 @@ func (in *inspection) archive(file string) error {
 		return fmt.Errorf("the archive was cut, or is none: %w", err)
 	}
 	defer archive.Close()
+	if info, err := os.Stat(file); err == nil {
+		in.packed = info.Size()
+	}
 	archive.RegisterDecompressor(zip.Deflate, flate.NewReader)
 	archive.RegisterDecompressor(methodZstd, func(packed io.Reader) io.ReadCloser {
 		unpacked, err := zstd.NewReader(packed, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxMember),
@@ -231,7 +241,10 @@ func (in *inspection) unpack(member *zip.File) ([]byte, error) {
 	}
 	in.buffer.Reset()
 	n, err := io.Copy(&in.buffer, io.LimitReader(unpacked, maxMember+1))
+	in.unpacked += n
 	switch {
+	case in.unpacked > maxUnpacked && in.unpacked > maxRatio*in.packed:
+		return nil, fmt.Errorf("the archive unpacks to more than %d times its size", maxRatio)
 	case n > maxMember:
 		return nil, fmt.Errorf("it unpacks to more than %d bytes", maxMember)
 	case err != nil:

@@ -82,15 +82,21 @@ func readPromptfoo(s *source, path string) error {
 		return err
 	}
 	defer file.Close()
-	p := &promptfoo{source: s, byIndex: map[string]bool{}}
-	head := headOf(path)
+	p := &promptfoo{source: s, contents: map[string]string{}, several: map[string]bool{}}
+	if err := p.readAll(file, headOf(path)); err != nil {
+		return err
+	}
+	return p.finish()
+}
+
+func (p *promptfoo) readAll(file *os.File, head []byte) error {
 	switch {
 	case promptfooYAML.Get().Match(head):
 		content, err := io.ReadAll(file)
 		if err != nil {
 			return err
 		}
-		parsed, err := document.Parse(s.from.File, content)
+		parsed, err := document.Parse(p.from.File, content)
 		if err != nil {
 			return err
 		}
@@ -116,8 +122,24 @@ func readPromptfoo(s *source, path string) error {
 
 type promptfoo struct {
 	*source
-	byIndex map[string]bool
-	cached  bool
+	held []ledger.Record // until it is known which descriptions several tests share
+	// contents has the content of each task, and several the tasks that have more than one.
+	contents map[string]string
+	several  map[string]bool
+}
+
+// finish adds the results. Tests that share a description are told apart by their content.
+func (p *promptfoo) finish() error {
+	for i := range p.held {
+		r := &p.held[i]
+		if p.several[r.TaskID] {
+			r.TaskID += " #" + strings.TrimPrefix(r.Digests.Visible, "sha256:")[:8]
+		}
+		if err := p.add(*r); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // document reads results.results of a document, one after the other.
@@ -198,11 +220,16 @@ func (p *promptfoo) result(raw []byte) error {
 	if err := p.outcome(&r, &found); err != nil {
 		return err
 	}
-	return p.add(r)
+	if content, known := p.contents[r.TaskID]; known && content != r.Digests.Visible {
+		p.several[r.TaskID] = true
+	}
+	p.contents[r.TaskID] = r.Digests.Visible
+	p.held = append(p.held, r)
+	return nil
 }
 
-// outcome fills in what came out: an assertion that does not hold is a failure, everything else that
-// went wrong an error.
+// outcome fills in what came out: an assertion that does not hold is a failure, everything else
+// that went wrong an error.
 func (p *promptfoo) outcome(r *ledger.Record, found *promptfooResult) error {
 	score := found.Score
 	if p.Score != "" {
@@ -211,8 +238,9 @@ func (p *promptfoo) outcome(r *ledger.Record, found *promptfooResult) error {
 			score = &value
 		}
 	}
+	unexplained := found.FailureReason == 0 && found.Error != "" && !isTrue(found.Success)
 	switch {
-	case found.FailureReason == promptfooErrored, found.FailureReason == 0 && found.Error != "" && !isTrue(found.Success):
+	case found.FailureReason == promptfooErrored, unexplained:
 		failed(r, cmp.Or(found.Error, "an error without a message"))
 	case p.Score != "" && score == nil:
 		failed(r, "the metric "+p.Score+" has not been measured")

@@ -167,6 +167,19 @@ func TestPromptfooScoresAndCache(t *testing.T) {
 	}
 }
 
+func TestTestsOfOneDescriptionAreToldApart(t *testing.T) {
+	t.Parallel()
+	text := strings.ReplaceAll(string(promptfooDocument(t, runsOf("m", 0.5))), `"description": "t0`,
+		`"description": "s", "was": "t0`)
+	tasks := map[string]int{}
+	for _, r := range read(t, write(t, filepath.Join(t.TempDir(), "x.json"), []byte(text)), foreign.Options{}) {
+		tasks[r.TaskID]++
+	}
+	if len(tasks) != 24 || tasks["t10"] != 3 || tasks["s"] != 0 {
+		t.Errorf("%v", tasks)
+	}
+}
+
 func TestHarborRewardsAreChosen(t *testing.T) {
 	t.Parallel()
 	trial := func(rewards string) string {

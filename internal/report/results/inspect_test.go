@@ -224,6 +224,15 @@ func TestAHostileLogIsRefused(t *testing.T) {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}
+	bomb := inspectMembers(t, runs)
+	for i := range 3 {
+		text := strings.Repeat(" ", 100<<20) + fmt.Sprintf(`{"id": "b%d", "epoch": 1, "scores": {"match": {"value": 1}}}`, i)
+		bomb = append(bomb, member{name: fmt.Sprintf("samples/b%d.json", i), content: []byte(text)})
+	}
+	_, err := foreign.Read(writeArchive(t, filepath.Join(t.TempDir(), "x.eval"), bomb), foreign.Options{})
+	if err == nil || !strings.Contains(err.Error(), "the archive unpacks to more than 500 times its size") {
+		t.Errorf("of a bomb it says %v", err)
+	}
 	whole, err := os.ReadFile(writeInspect(t, t.TempDir(), runs))
 	if err != nil {
 		t.Fatal(err)
