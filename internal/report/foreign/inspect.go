@@ -519,8 +519,12 @@ func (in *inspection) name() {
 		name string
 		raw  json.RawMessage
 	}{
-		{"task version", eval.TaskVersion}, {"message limit", config.MessageLimit}, {"token limit", config.TokenLimit},
-		{"time limit", config.TimeLimit}, {"working limit", config.WorkingLimit}, {"cost limit", config.CostLimit},
+		{"task version", eval.TaskVersion},
+		{"message limit", config.MessageLimit},
+		{"token limit", config.TokenLimit},
+		{"time limit", config.TimeLimit},
+		{"working limit", config.WorkingLimit},
+		{"cost limit", config.CostLimit},
 		{"samples", config.Limit},
 	} {
 		if text := argsOf(one.raw); text != "" {

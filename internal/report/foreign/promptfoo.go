@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/fit-eval/fit/internal/document"
@@ -29,11 +30,11 @@ var (
 func findPromptfoo(path string, info os.FileInfo) []string {
 	head := headOf(path)
 	line, _, _ := bytes.Cut(head, []byte("\n"))
-	if !info.Mode().IsRegular() || !promptfooDocument.Get().Match(head) && !promptfooYAML.Get().Match(head) &&
-		!(bytes.HasPrefix(head, []byte("{")) && promptfooLine.Get().Match(line)) {
-		return nil
+	if info.Mode().IsRegular() && (promptfooDocument.Get().Match(head) || promptfooYAML.Get().Match(head) ||
+		bytes.HasPrefix(head, []byte("{")) && promptfooLine.Get().Match(line)) {
+		return []string{path}
 	}
-	return []string{path}
+	return nil
 }
 
 // promptfooResult is one result.
@@ -269,7 +270,7 @@ func deref(n *int) int {
 // compacted is a JSON value without blanks; nil where there is none.
 func compacted(raw json.RawMessage) []byte {
 	var text bytes.Buffer
-	if json.Compact(&text, raw) != nil || strings.Contains("null{}[]", text.String()) {
+	if json.Compact(&text, raw) != nil || slices.Contains([]string{"", "null", "{}", "[]"}, text.String()) {
 		return nil
 	}
 	return text.Bytes()

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/fit-eval/fit/ledger"
 )
@@ -51,7 +52,7 @@ func readSkills(s *source, path string) error {
 	}
 	r := ledger.Record{Arm: filepath.Base(dir), TaskID: filepath.Base(filepath.Dir(dir)), RunIndex: -1}
 	passing, known := 0, 0
-	list := append(grading.Assertions, grading.Expectations...)
+	list := slices.Concat(grading.Assertions, grading.Expectations)
 	for _, one := range list {
 		if one.Passed != nil {
 			known++

@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"go.yaml.in/yaml/v4"
-
 	"github.com/fit-eval/fit/internal/report/foreign"
 	"github.com/fit-eval/fit/ledger"
 )
@@ -64,15 +62,15 @@ func writePromptfoo(t *testing.T, dir string, runs []one) string {
 
 func writePromptfooYAML(t *testing.T, dir string, runs []one) string {
 	t.Helper()
-	var document any
-	if err := json.Unmarshal(promptfooDocument(t, runs), &document); err != nil {
-		t.Fatal(err)
+	text := "evalId: eval-x\nresults:\n  version: 3\n  results:\n"
+	for _, result := range promptfooResults(runs) {
+		line, err := json.Marshal(result)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text += "    - " + string(line) + "\n"
 	}
-	text, err := yaml.Marshal(document)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return write(t, filepath.Join(dir, runs[0].arm+".yaml"), text)
+	return write(t, filepath.Join(dir, runs[0].arm+".yaml"), []byte(text))
 }
 
 func writePromptfooLines(t *testing.T, dir string, runs []one) string {
