@@ -2,6 +2,7 @@
 package forecast
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -49,7 +50,8 @@ type Config struct {
 
 // UsePilot takes variances and prices from earlier results of two arms.
 func (p *Forecast) UsePilot(a, b *report.Group) error {
-	design, unclamped, err := stats.VarianceComponents(report.Pairs(a, b))
+	pairs := report.Pairs(a, b)
+	design, unclamped, err := stats.VarianceComponents(pairs)
 	if err != nil {
 		return fmt.Errorf("variances of the pilot: %w", err)
 	}
@@ -63,7 +65,15 @@ func (p *Forecast) UsePilot(a, b *report.Group) error {
 		p.Warnings = append(p.Warnings,
 			fmt.Sprintf("the pilot has only %d tasks; variances from fewer than 20 are rough", p.Pilot.Tasks))
 	}
-	for _, g := range []*report.Group{a, b} { // copies are fewer units than tasks
+	units := map[string]bool{}
+	for i := range pairs {
+		units[cmp.Or(pairs[i].Cluster, "task "+pairs[i].Task)] = true
+	}
+	if len(units) < len(pairs) {
+		p.Warnings = append(p.Warnings, fmt.Sprintf("the pilot: %d tasks in %d clusters, such as copies, each of "+
+			"which counts as one", len(pairs), len(units)))
+	}
+	for _, g := range []*report.Group{a, b} { // near copies are fewer units than tasks
 		if g.Scope != "" && !slices.Contains(p.Warnings, "the pilot: "+g.Scope) {
 			p.Warnings = append(p.Warnings, "the pilot: "+g.Scope)
 		}

@@ -18,7 +18,12 @@ func TestAPilotNamesItsCopies(t *testing.T) {
 			if arm == "a" && i%3 > 0 {
 				verdict = ledger.Fail
 			}
+			cluster := ""
+			if i < 2 {
+				cluster = "copies"
+			}
 			records = append(records, ledger.Record{
+				Cluster: cluster,
 				TaskID:  fmt.Sprintf("t%02d", i),
 				Arm:     arm,
 				Attempt: 1,
@@ -31,14 +36,18 @@ func TestAPilotNamesItsCopies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	built.Groups[0].Scope = "copies of task t00, which count as one: 3"
+	built.Groups[0].Scope = "near copies of task t00: 3"
 	built.Groups[1].Scope = built.Groups[0].Scope
 	p := &Forecast{Effect: .1}
 	if err := p.UsePilot(&built.Groups[0], &built.Groups[1]); err != nil {
 		t.Fatal(err)
 	}
-	if want := "the pilot: copies of task t00, which count as one: 3"; !slices.Contains(p.Warnings, want) ||
-		len(p.Warnings) != 2 {
-		t.Errorf("%q", p.Warnings)
+	for _, want := range []string{
+		"the pilot: near copies of task t00: 3",
+		"the pilot: 12 tasks in 11 clusters, such as copies, each of which counts as one",
+	} {
+		if !slices.Contains(p.Warnings, want) || len(p.Warnings) != 3 {
+			t.Errorf("%q", p.Warnings)
+		}
 	}
 }
