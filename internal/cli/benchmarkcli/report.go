@@ -56,7 +56,7 @@ func writeForeign(con *console.Console, format string, records []ledger.Record) 
 		write func(io.Writer, []ledger.Record) error
 		lost  string
 	}{
-		formatHarbor: {foreign.Harbor, "earlier attempts, turns and the treatment"},
+		formatHarbor: {foreign.Harbor, "which arm a trial is of, earlier attempts, turns and the treatment"},
 		formatInspect: {
 			foreign.Inspect,
 			"earlier attempts, verdicts beside scores, turns, phases, rows and the treatment",
