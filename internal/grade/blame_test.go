@@ -379,6 +379,27 @@ func TestTestsOfSWEBenchThatWereKilledAreRunAgain(t *testing.T) {
 	}
 }
 
+// TestAReversedPatchSolvesNothing: patch would turn round what takes the solution away.
+func TestAReversedPatchSolvesNothing(t *testing.T) {
+	testenv.NeedTool(t, "bwrap")
+	testenv.NeedTool(t, "patch")
+	for before, after := range map[string]string{"0": "42", "42": "0"} {
+		b := hookBench(t, answerHook, files{"workdir/answer": "0\n"})
+		b.task.Hooks.Invariants = ""
+		b.task.Instance = &task.Instance{
+			EvalScript: "echo '>>>>> Start Test Output'\n[ \"$(cat answer)\" = 42 ] && echo 'PASSED t.py::a'\n" +
+				"echo '>>>>> End Test Output'\n",
+			LogParser:  "pytest",
+			FailToPass: []string{"t.py::a"},
+			Timeout:    5 * time.Minute,
+		}
+		change := "--- a/answer\n+++ b/answer\n@@ -1 +1 @@\n-" + before + "\n+" + after + "\n"
+		b.config.Patch = &change
+		verdict := map[string]string{"42": grade.VerdictPass, "0": grade.VerdictFail}[after]
+		b.want(verdict, "")
+	}
+}
+
 // killing runs tests that are killed so many times: instead is what happens then.
 type killing struct {
 	sandbox.ProcessSpawner

@@ -26,7 +26,7 @@ git init -q -b main testbed; cd testbed
 mkdir tests; echo 'add() { echo $(($1 + $2)); }' > calc.sh; echo 'check add 3 "$(add 1 2)"' > tests/add.sh
 git add -A; git commit -q -m past; echo build > .gitignore; git add -A; git commit -q -m base
 git rev-parse HEAD > ../base
-echo 'mul() { echo $(($1 * $2)); } # GOLD' >> calc.sh; git diff > ../gold; git diff -R > ../reversed
+echo 'mul() { echo $(($1 * $2)); } # GOLD' >> calc.sh; git diff > ../gold
 echo 'check mul 6 "$(mul 2 3)"' > tests/mul.sh; git add -A; git diff --cached HEAD -- tests > ../tests
 git commit -q -m 'the future: GOLD'; git tag v2; git gc -q
 git stash store -m GOLD HEAD 2>/dev/null || true
@@ -111,18 +111,6 @@ func TestSWEBenchRowsRunInTheirImages(t *testing.T) {
 	}
 	if out := b.fit(0, "grade", "--family", "set", "--predictions", "predictions.jsonl"); !strings.Contains(out,
 		`"resolved_instances": 1`) {
-		t.Error(out)
-	}
-	// What takes the solution away is no solution, though patch would turn it round.
-	reversed, err := json.Marshal(map[string]string{
-		"instance_id": "mini__Calc-1", "model_name_or_path": "reversed", "model_patch": b.read("reversed"),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	b.write("reversed.jsonl", string(reversed)+"\n")
-	if out := b.fit(0, "grade", "--family", "set", "--predictions", "reversed.jsonl"); !strings.Contains(out,
-		`"resolved_instances": 0`) {
 		t.Error(out)
 	}
 }
