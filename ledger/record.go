@@ -114,11 +114,14 @@ type Record struct {
 	// commands, or a grader that broke with its work one time and not the next
 	Unverified int `json:"unverifiedErrors,omitempty"`
 	// the agent was started, and only it knows how far its model has come
-	Begun   bool             `json:"begun,omitempty"`
-	Final   bool             `json:"final"` // no further attempt at this cell will follow
-	StartMs int64            `json:"startMs"`
-	EndMs   int64            `json:"endMs"`
-	PhaseMs map[string]int64 `json:"phaseMs,omitempty"` // setup, preflight, agent, grade, judge, teardown
+	Begun bool `json:"begun,omitempty"`
+	// FailedCalls are model calls that failed at the provider and were repeated, by the agent or
+	// by the next attempt: the answer was drawn anew.
+	FailedCalls int              `json:"failedCalls,omitempty"`
+	Final       bool             `json:"final"` // no further attempt at this cell will follow
+	StartMs     int64            `json:"startMs"`
+	EndMs       int64            `json:"endMs"`
+	PhaseMs     map[string]int64 `json:"phaseMs,omitempty"` // setup, preflight, agent, grade, judge, teardown
 	// HeldMs is how long the agent waited for calls that the gateway held back, because of a rate
 	// limit or of the calls of other cells. It does not count against the agent's time.
 	HeldMs int64 `json:"heldMs,omitempty"`

@@ -26,7 +26,7 @@ func (s *pairedSample) detectable(comparison Comparison, config CompareConfig) f
 	if comparison.SE == 0 {
 		return 0
 	}
-	alpha := (1 - cmp.Or(config.Level, DefaultLevel)) / float64(max(1, config.Tests))
+	alpha := (1 - cmp.Or(config.Level, DefaultLevel)) / float64(max(1, config.Tests)*max(1, config.Looks))
 	_, df := s.standardError()
 	df = math.Max(1, df)
 	start := (distuv.UnitNormal.Quantile(1-alpha/2) + distuv.UnitNormal.Quantile(DefaultPower)) * comparison.SE

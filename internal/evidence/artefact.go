@@ -91,6 +91,12 @@ func (a *artefact) Close() error { return a.file.Close() }
 
 // digest hashes a file that a record names.
 func (d *Directory) digest(record *ledger.Record, name string) (string, error) {
+	if name == "" && record.DiffPath == "" && len(record.Artifacts) > 0 && filepath.IsLocal(record.RunDir) {
+		added := filepath.Join(record.RunDir, "diff.patch")
+		if _, err := os.Lstat(filepath.Join(d.Root, added)); err == nil {
+			return "", fmt.Errorf("%s was added: the record says that the attempt changed nothing", added)
+		}
+	}
 	file, err := d.open(record, name)
 	if file == nil || err != nil {
 		return "", err

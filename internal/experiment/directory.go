@@ -380,7 +380,8 @@ func ReadPlan(dir string) (*Plan, error) {
 	}
 	var plan Plan
 	if err := json.Unmarshal(content, &plan); err != nil {
-		return nil, fmt.Errorf("read plan %s: %w", filepath.Join(dir, PlanFile), err)
+		return nil, fmt.Errorf("%s is damaged: %w; restore it from a copy, or run the experiment in a new directory",
+			filepath.Join(dir, PlanFile), err)
 	}
 	if plan.Version > planVersion {
 		return nil, fmt.Errorf("plan %s is of version %d; this program knows up to %d", filepath.Join(dir, PlanFile),

@@ -163,6 +163,7 @@ func (s *Seat) count(body []byte, turn bool, call *calls.Call) (number int, allo
 	if sum == s.failed {
 		s.repeats++
 		call.Retry = s.repeats
+		s.failures, s.refusals = s.failures+s.refusals, 0
 	}
 	if sum != s.failed || s.returned {
 		s.turns++
@@ -180,6 +181,11 @@ func (s *Seat) ended(body []byte, call *calls.Call, failure *wire.APIError, hear
 	s.rejected = failure != nil && failure.Fault(call.Status) == wire.FaultRequest
 	if failure != nil && failure.Fault(call.Status) == wire.FaultAccount {
 		s.lost = !failure.NoModel(call.Status) || s.answered[call.Model]
+	}
+	if s.troubled {
+		s.failures++
+	} else if failure != nil {
+		s.refusals++
 	}
 	succeeded := call.Outcome == calls.OK || call.Outcome == calls.Replayed && call.Status < 400
 	switch {

@@ -75,10 +75,13 @@ type Seat struct {
 	answered   map[string]bool // the models that completed a turn
 	lost       bool            // the account or the model that the last call that carries a turn needs is gone
 	rejected   bool            // it was refused for what it asks
-	record     sync.Mutex      // one call at a time is recorded
-	running    int
-	idle       chan struct{} // closed when no call is running any more
-	wire       session.Wire
+	// failures are calls that carry a turn in which the service failed, or which were repeated
+	// although it had refused them; refusals are others that it refused.
+	failures, refusals int
+	record             sync.Mutex // one call at a time is recorded
+	running            int
+	idle               chan struct{} // closed when no call is running any more
+	wire               session.Wire
 }
 
 // tokenHash is the stored form of a token. The time to look one up reveals nothing about the
@@ -316,6 +319,15 @@ func (s *Seat) Rejected() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.rejected
+}
+
+// Failures returns how many calls of the member that carry a turn failed because of the service, or
+// were refused by it and repeated, and how many others it refused. A model may have been asked in
+// all of them, and whatever made them fail may have seen its answer.
+func (s *Seat) Failures() (failed, refused int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.failures, s.refusals
 }
 
 // Spoiled reports whether a call of the member was made to fail on purpose.

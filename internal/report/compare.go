@@ -118,6 +118,9 @@ type Facts struct {
 	Bounds *Bounds `json:"bounds,omitempty"`
 	// Retries says how often the arms were drawn again; nil if no run was.
 	Retries *Retries `json:"retries,omitempty"`
+	// FailedCalls says in how many of their runs the provider failed model calls, which were
+	// repeated; nil if it failed none.
+	FailedCalls *Retries `json:"failedCalls,omitempty"`
 }
 
 // TaskDelta is the difference on one task.
@@ -207,6 +210,8 @@ type Pair struct {
 	Sequential bool
 	// Allowed are reasons to withhold a claim that were found and are accepted.
 	Allowed []Reason
+	// Remark says in what the answer is not the planned one about pass rates.
+	Remark string
 	// Treatment says what the models of B and of A were given, Machines whether they ran on like
 	// machines.
 	Treatment *Treatment
@@ -233,7 +238,7 @@ func (p *Pair) Decided(decision *stats.Decision) []Reason {
 func (p *Pair) Warnings() []string {
 	warnings := append(warnOfLimits(p.basis.Groups[0], p.basis.Groups[1]),
 		warnOfLoad(p.basis.Groups[0], p.basis.Groups[1])...)
-	for _, warning := range []string{p.Retries.warning(), p.Machines.Warning()} {
+	for _, warning := range []string{p.Retries.warning(), p.FailedCalls.warning(), p.Machines.Warning()} {
 		if warning != "" {
 			warnings = append(warnings, warning)
 		}
@@ -246,6 +251,8 @@ func (p *Pair) Warnings() []string {
 // comparison.
 func NewPair(a, b *Group, cfg CompareConfig) (*Pair, error) {
 	cfg = cfg.asPlanned(a, b)
+	retries, failedCalls := CompareRetries(a, b), CompareFailedCalls(a, b)
+	a, b = Beside(a, b)
 	p := &Pair{
 		Facts: Facts{
 			Same:     sameArm(a, b),
@@ -257,7 +264,7 @@ func NewPair(a, b *Group, cfg CompareConfig) (*Pair, error) {
 	}
 	first, second, added := together(a, b, cfg.Measure)
 	p.Unsure.A.Unplanned, p.Unsure.B.Unplanned = added[0], added[1]
-	p.Retries = CompareRetries(a, b)
+	p.Retries, p.FailedCalls = retries, failedCalls
 	p.outcomes = PairOutcomes(first, second, nil)
 	p.otherMargin = cfg.otherMargin
 	p.basis, p.allow = Basis{Groups: []*Group{a, b}}, cfg.Allow
@@ -274,6 +281,9 @@ func NewPair(a, b *Group, cfg CompareConfig) (*Pair, error) {
 	chosen := unplannedPairs(max(1, cfg.Pairs), a, b)
 	if chosen > 1 {
 		remark = joined("; ", remark, fmt.Sprintf("corrected for the %d comparisons of the plan", a.question.pairs()))
+	}
+	if p.Remark = remark; cfg.Measure == MeasureScore {
+		p.Remark = joined("; ", "about scores", remark)
 	}
 	p.Withheld, p.Allowed = Withhold(cfg.Allow, &p.basis)
 	p.Config = stats.DecideConfig{
@@ -462,7 +472,8 @@ func (c *Comparison) warn(a, b *Group, pair *Pair) {
 	}
 	if a.Judge != nil && b.Judge != nil && a.Judge.Corrected != nil && b.Judge.Corrected != nil &&
 		a.Judge.Corrected.Caveat != "" {
-		c.Warnings = append(c.Warnings, "the judge on both arms: "+a.Judge.Corrected.Caveat)
+		c.Warnings = append(c.Warnings, fmt.Sprintf("the judge on %s and %s: %s", a.Name, b.Name,
+			a.Judge.Corrected.Caveat))
 	}
 	if c.Sequential {
 		c.Warnings = append(c.Warnings,

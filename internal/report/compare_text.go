@@ -136,8 +136,10 @@ func (c *Comparison) unsureFacts() []string {
 			}
 		}
 	}
-	if text := c.Retries.Text(); text != "" {
-		facts = append(facts, text)
+	for _, r := range []*Retries{c.Retries, c.FailedCalls} {
+		if text := r.Text(); text != "" {
+			facts = append(facts, text)
+		}
 	}
 	if b := c.Bounds; b != nil {
 		facts = append(facts, fmt.Sprintf("worst/best case over %s: difference %+.1f to %+.1f points",

@@ -19,7 +19,9 @@ type Flow struct {
 	// the gateway because of rate limits.
 	Limited int `json:"limited"`
 	Held    int `json:"held"`
-	Graded  int `json:"graded"`
+	// FailedCalls counts runs in which the provider failed model calls.
+	FailedCalls int `json:"failedCalls"`
+	Graded      int `json:"graded"`
 }
 
 // follow counts the flow of a group from all its attempts.
@@ -44,7 +46,7 @@ func (g *Group) follow(attempts []ledger.Record) {
 			held[r.Cell()] = true
 		}
 	}
-	f.Retried, f.Held = len(retried), len(held)
+	f.Retried, f.Held, f.FailedCalls = len(retried), len(held), len(g.failedCalls)
 	if g.attempts = attempts; g.Imported == "" { // nobody knows what another harness had planned
 		g.Flow = f
 	}
@@ -60,7 +62,8 @@ func (f *Flow) Text() string {
 		why = " (" + parts + ")"
 	}
 	return fmt.Sprintf("%d planned → %d started → %d retried%s → %d stopped by a limit → "+
-		"%d held by rate limits → %d graded", f.Planned, f.Started, f.Retried, why, f.Limited, f.Held, f.Graded)
+		"%d held by rate limits → %d with failed model calls → %d graded", f.Planned, f.Started, f.Retried, why,
+		f.Limited, f.Held, f.FailedCalls, f.Graded)
 }
 
 // flowLines show the flow of groups, one line each.
@@ -74,12 +77,15 @@ func flowLines(groups ...*Group) []string {
 	return lines
 }
 
-// FirstAttempts is the result of first attempts alone. Those that ended in errors are missing.
+// FirstAttempts is the result of first attempts alone. Those that ended in errors did not pass.
 type FirstAttempts struct {
 	PassedA int `json:"passedA"`
 	RunsA   int `json:"runsA"`
 	PassedB int `json:"passedB"`
 	RunsB   int `json:"runsB"`
+	// ErrorsA and ErrorsB are those of the runs whose first attempt ended in an error.
+	ErrorsA int `json:"errorsA,omitempty"`
+	ErrorsB int `json:"errorsB,omitempty"`
 	// Difference is the mean over tasks of B's pass rate less A's; nil where no task has both.
 	Difference *float64 `json:"difference"`
 
@@ -92,19 +98,22 @@ func firstAttempts(a, b *Group) *FirstAttempts {
 		return nil
 	}
 	found, f := pairing{}, &FirstAttempts{}
-	for side, g := range []*Group{a, b} {
-		for i := range g.attempts {
-			r := &g.attempts[i]
-			value, known := outcomeOf(r, MeasurePass)
-			if r.Attempt != 1 || !known {
+	for _, side := range []struct {
+		at                   int
+		group                *Group
+		passed, runs, errors *int
+	}{{0, a, &f.PassedA, &f.RunsA, &f.ErrorsA}, {1, b, &f.PassedB, &f.RunsB, &f.ErrorsB}} {
+		for i := range side.group.attempts {
+			r := &side.group.attempts[i]
+			if r.Attempt != 1 {
 				continue
 			}
-			found.add(side, r.TaskID, r.Cluster, value)
-			if side == 0 {
-				f.RunsA, f.PassedA = f.RunsA+1, f.PassedA+int(value)
-			} else {
-				f.RunsB, f.PassedB = f.RunsB+1, f.PassedB+int(value)
+			value, known := outcomeOf(r, MeasurePass)
+			if *side.runs++; !known {
+				*side.errors++
 			}
+			*side.passed += int(value)
+			found.add(side.at, r.TaskID, r.Cluster, value)
 		}
 	}
 	var sum float64
@@ -116,8 +125,8 @@ func firstAttempts(a, b *Group) *FirstAttempts {
 		}
 	}
 	parts := []string{
-		fmt.Sprintf("%s %d of %d", a.Name, f.PassedA, f.RunsA),
-		fmt.Sprintf("%s %d of %d", b.Name, f.PassedB, f.RunsB),
+		fmt.Sprintf("%s %d of %d%s", a.Name, f.PassedA, f.RunsA, endedInErrors(f.ErrorsA)),
+		fmt.Sprintf("%s %d of %d%s", b.Name, f.PassedB, f.RunsB, endedInErrors(f.ErrorsB)),
 	}
 	if tasks > 0 {
 		f.Difference = new(sum / float64(tasks))
@@ -125,6 +134,13 @@ func firstAttempts(a, b *Group) *FirstAttempts {
 	}
 	f.text = "first attempts only: " + strings.Join(parts, ", ")
 	return f
+}
+
+func endedInErrors(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (%d ended in errors)", n)
 }
 
 // byCell adds up a quantity over all attempts at each cell of a group: an attempt that ended in an

@@ -36,7 +36,7 @@ func TestTheFlowOfEachArmIsShown(t *testing.T) {
 		t.Fatal(err)
 	}
 	const flow = "flow of b: 36 planned → 36 started → 18 retried (provider 18) → 1 stopped by a limit → " +
-		"1 held by rate limits → 36 graded"
+		"1 held by rate limits → 0 with failed model calls → 36 graded"
 	var compared strings.Builder
 	if err := c.Markdown(&compared); err != nil {
 		t.Fatal(err)
@@ -47,7 +47,7 @@ func TestTheFlowOfEachArmIsShown(t *testing.T) {
 		wantIn(t, text, flow)
 	}
 	wantIn(t, textOf(t, c), "flow of a: 36 planned → 36 started → 0 retried → 0 stopped by a limit → "+
-		"0 held by rate limits → 36 graded")
+		"0 held by rate limits → 0 with failed model calls → 36 graded")
 	if got := r.Groups[1].Flow; got.Planned != 36 || got.Retried != 18 || got.Why["provider"] != 18 || got.Held != 1 {
 		t.Errorf("%+v", got)
 	}
@@ -61,7 +61,7 @@ func TestTheResultOfFirstAttemptsStandsBesideTheHeadline(t *testing.T) {
 	first, rest, _ := strings.Cut(textOf(t, compared(t, CompareConfig{}, a, b)), "\n")
 	wantIn(t, first, "percentage points higher")
 	head, _, _ := strings.Cut(rest, "\n\n")
-	wantIn(t, head, "first attempts only: a 0 of 36, b 12 of 18, difference +66.7 points")
+	wantIn(t, head, "first attempts only: a 0 of 36, b 12 of 36 (18 ended in errors), difference +33.3 points")
 	again := textOf(t, compared(t, CompareConfig{}, a, brokenFirst(armRuns("b", repeat("PPF", 12)...), 0)))
 	if strings.Contains(again, "first attempts only") {
 		t.Error("nothing was retried:\n" + again)

@@ -28,14 +28,12 @@ func (g *Group) addUp(attempts []ledger.Record) {
 		}
 	}
 	for i := range g.records {
-		r := &g.records[i]
-		if r.Unverified > 0 {
+		if g.records[i].Unverified > 0 {
 			t.Unverified++
 		}
-		if r.Verdict != ledger.Error && g.redrawn(r) {
-			t.Retried++
-		}
 	}
+	t.Retried = g.countRuns(g.redrawn)
+	t.FailedCalls = g.countRuns(func(r *ledger.Record) bool { return g.failedCalls[r.Cell()] > 0 })
 	t.measure(attempts, g.records)
 	g.Causes = failure.Causes(g.records)
 	for i := range attempts {

@@ -241,7 +241,7 @@ func TestArmsOnWhichTheJudgeErrsDifferentlyAreCorrectedOneByOne(t *testing.T) {
 		t.Fatal(err)
 	}
 	if strings.Count(text.String(), "corrected for the judge's errors: 50.0%") != 2 ||
-		!strings.Contains(text.String(), "the judge on both arms") {
+		!strings.Contains(text.String(), "the judge on a and b") {
 		t.Error(text.String())
 	}
 	labels.Labels[0].Arm = ""

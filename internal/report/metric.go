@@ -1,12 +1,11 @@
 package report
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"os"
+
+	"github.com/fit-eval/fit/internal/jsonlines"
 )
 
 // metric is a group in one row, for control charts over many experiments.
@@ -111,46 +110,8 @@ func (r *Report) AppendMetrics(path string) error {
 	if err != nil {
 		return err
 	}
-	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o644)
-	if err != nil {
-		return fmt.Errorf("append metrics: %w", err)
-	}
-	there, err := readRegular(file)
-	if err == nil {
-		_, err = file.Write(newLines(there, lines))
-	}
-	if err := errors.Join(err, file.Close()); err != nil {
+	if err := jsonlines.AppendNew(path, lines); err != nil {
 		return fmt.Errorf("append metrics: %w", err)
 	}
 	return nil
-}
-
-// readRegular reads a regular file: a device may have no end.
-func readRegular(file *os.File) ([]byte, error) {
-	info, err := file.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is not a regular file", file.Name())
-	}
-	return io.ReadAll(io.LimitReader(file, info.Size()))
-}
-
-// newLines returns the lines that a file does not have yet, in the form to append.
-func newLines(there []byte, lines [][]byte) []byte {
-	seen := map[string]bool{}
-	for line := range bytes.Lines(there) {
-		seen[string(bytes.TrimSpace(line))] = true
-	}
-	var out []byte
-	if len(there) > 0 && !bytes.HasSuffix(there, []byte("\n")) {
-		out = append(out, '\n')
-	}
-	for _, line := range lines {
-		if !seen[string(line)] {
-			out = append(append(out, line...), '\n')
-		}
-	}
-	return out
 }

@@ -36,7 +36,8 @@ type Planned struct {
 	Declared *Declared
 	// Question is what was to be answered.
 	Question Question
-	// Changed says that the plan is not the one that the records name; empty if it is.
+	// Changed says why the plan, or what was started, is not known: the plan is not the one that
+	// the records name, or the journal is gone; empty where they are known.
 	Changed string
 }
 

@@ -51,9 +51,50 @@ func (g *Group) Outcomes(observe func(i int) Observation) []Outcome {
 }
 
 // redrawn reports whether the outcome of a run was drawn again: an earlier attempt ended in an
-// error after the agent had begun to work, or in one that the agent may have forged. Whatever ended
-// it may have met bad draws more often than good ones.
-func (g *Group) redrawn(r *ledger.Record) bool { return r.Unverified > 0 || g.redraws[r.Cell()] > 0 }
+// error after the agent had begun to work, or in one that the agent may have forged, or model calls
+// failed more often than those of the other arm. Whatever ended it may have met bad draws more
+// often than good ones.
+func (g *Group) redrawn(r *ledger.Record) bool {
+	return r.Unverified > 0 || g.redraws[r.Cell()] > 0 || g.uneven && g.failedCalls[r.Cell()] > 0
+}
+
+// failedCallsOf counts, by cell, the model calls that the provider failed in all attempts.
+func failedCallsOf(attempts []ledger.Record) map[ledger.Cell]int {
+	found := map[ledger.Cell]int{}
+	for i := range attempts {
+		if r := &attempts[i]; r.FailedCalls > 0 {
+			found[r.Cell()] += r.FailedCalls
+		}
+	}
+	return found
+}
+
+// Beside returns two groups as they count when they are compared. A call that the provider failed
+// is repeated by the agent, or by another attempt, and the model's answer is drawn anew. Where
+// that met both arms alike, it is noise; where it met one more often, the failures may have met its
+// bad answers, and no outcome of a run with such a call is certain.
+func Beside(a, b *Group) (first, second *Group) {
+	if calls := CompareFailedCalls(a, b); !calls.uneven() {
+		return a, b
+	}
+	first, second = new(*a), new(*b)
+	for _, g := range []*Group{first, second} {
+		g.uneven = true
+		g.Totals.Retried = g.countRuns(g.redrawn)
+	}
+	return first, second
+}
+
+// countRuns counts the runs with a verdict of which something holds.
+func (g *Group) countRuns(holds func(r *ledger.Record) bool) int {
+	n := 0
+	for i := range g.records {
+		if r := &g.records[i]; r.Verdict != ledger.Error && holds(r) {
+			n++
+		}
+	}
+	return n
+}
 
 // redrawsOf counts, by cell, the attempts that ended in an error after the agent had begun to work.
 func redrawsOf(attempts []ledger.Record) map[ledger.Cell]int {

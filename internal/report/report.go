@@ -144,11 +144,15 @@ type Group struct {
 	controls       string // what the controls of the experiment showed
 	controlsFailed string // those that failed
 
-	sequence   *sequence           // nil unless the experiment was evaluated while it ran
-	redraws    map[ledger.Cell]int // attempts that ended in an error after the agent had begun
-	flags      int                 // critical signs of cheating that nobody has cleared
-	unread     []string            // why runs could not be examined
-	unexamined string              // why no run could
+	sequence *sequence           // nil unless the experiment was evaluated while it ran
+	redraws  map[ledger.Cell]int // attempts that ended in an error after the agent had begun
+	// failedCalls are model calls that the provider failed; uneven says that the arm that the group
+	// is compared with met another share of them.
+	failedCalls map[ledger.Cell]int
+	uneven      bool
+	flags       int      // critical signs of cheating that nobody has cleared
+	unread      []string // why runs could not be examined
+	unexamined  string   // why no run could
 
 	limits    string            // how far the agents may go, in words
 	ofTasks   map[string]string // how far on single tasks
@@ -289,12 +293,13 @@ func grouped(records []ledger.Record, mixed bool) [][]ledger.Record {
 func buildGroup(arm string, records []ledger.Record, in Input) (Group, error) {
 	counting := ledger.Last(records)
 	g := Group{
-		PassAtK:   map[string]stats.AtK{},
-		records:   counting,
-		redraws:   redrawsOf(records),
-		unplanned: in.Unplanned,
-		sequence:  in.sequence,
-		Signed:    in.Signed,
+		PassAtK:     map[string]stats.AtK{},
+		records:     counting,
+		redraws:     redrawsOf(records),
+		failedCalls: failedCallsOf(records),
+		unplanned:   in.Unplanned,
+		sequence:    in.sequence,
+		Signed:      in.Signed,
 	}
 	g.examine(in)
 	g.importing()

@@ -148,6 +148,27 @@ func TestGrowingAnExperimentLeadsToFewFalseClaims(t *testing.T) {
 	}
 }
 
+// failsCalls fails calls within a share of the bad runs of b, which the agent repeats, and
+// within a share of all runs for no reason.
+func failsCalls(bad, all float64) func(random *rand.Rand, records []ledger.Record) []ledger.Record {
+	return func(random *rand.Rand, records []ledger.Record) []ledger.Record {
+		for i := range records {
+			r := &records[i]
+			if random.Float64() < all {
+				r.FailedCalls++
+			}
+			if r.Arm != "b" || r.Verdict != ledger.Fail || random.Float64() >= bad {
+				continue
+			}
+			if r.FailedCalls++; random.Float64() < .5 {
+				again := run(r.TaskID, r.RunIndex, ledger.Pass)
+				r.Verdict, r.Score, r.Grade = again.Verdict, again.Score, again.Grade
+			}
+		}
+		return records
+	}
+}
+
 // Whoever chooses which runs of equal arms are drawn again, or which tasks, gets no claim by it.
 func TestChosenRunsLeadToFewFalseClaims(t *testing.T) {
 	experiments := experimentsOf(60)
@@ -171,6 +192,10 @@ func TestChosenRunsLeadToFewFalseClaims(t *testing.T) {
 			}
 			return all
 		},
+		"it fails calls within some bad runs":   failsCalls(.15, 0),
+		"it fails calls within most bad runs":   failsCalls(.6, 0),
+		"it fails calls of good runs, too":      failsCalls(.2, .1),
+		"it fails calls of many good runs, too": failsCalls(.4, .3),
 		"b runs only what a failed": func(_ *rand.Rand, records []ledger.Record) []ledger.Record {
 			failed := map[string]bool{}
 			for i := range records {

@@ -23,7 +23,9 @@ type Totals struct {
 	// Retried counts the runs with a verdict that were drawn again after an error in the middle of
 	// the agent's work.
 	Retried int `json:"retriedRuns,omitempty"`
-	Passed  int `json:"passed"`
+	// FailedCalls counts the runs with a verdict in which the provider failed a model call.
+	FailedCalls int `json:"failedCallRuns,omitempty"`
+	Passed      int `json:"passed"`
 	// Disqualified counts the runs that failed because they cheated.
 	Disqualified int `json:"disqualified,omitempty"`
 	// TasksPassing counts the tasks all of whose runs passed.
@@ -126,6 +128,7 @@ func (t *Totals) add(o Totals) {
 	t.Missing += o.Missing
 	t.Unverified += o.Unverified
 	t.Retried += o.Retried
+	t.FailedCalls += o.FailedCalls
 	t.Passed += o.Passed
 	t.Disqualified += o.Disqualified
 	t.TasksPassing += o.TasksPassing

@@ -307,7 +307,7 @@ func (r Reason) allowedText() string {
 // arms are the same. What the groups say of themselves is not repeated.
 func (r *Report) warnOfPairs(allow []string) {
 	for i := 1; i < len(r.Groups); i++ {
-		a, b := &r.Groups[0], &r.Groups[i]
+		a, b := Beside(&r.Groups[0], &r.Groups[i])
 		if a.partOf(b) {
 			continue
 		}

@@ -87,7 +87,7 @@ func TestNoClaimRestsOnRetriesAfterTheAgentHadBegun(t *testing.T) {
 	c.want(0, "compare", "runs")
 	c.contains(c.stdout, "Not proven", "20 retried runs could change the answer",
 		"retried after the agent had begun to work: 0 of 40 runs of a, 20 of 40 of b (Fisher's p = 7.8e-08)",
-		"the arms were retried unequally often")
+		"unequal shares of the arms' runs were retried")
 	c.want(1, "compare", "runs", "--fail-on", "regressed") // who fails in the right way passes no gate
 	c.contains(c.stderr, "withheld because 20 retried runs could change the answer")
 	c.want(0, "report", "--input", "runs", "--format", "text")

@@ -46,7 +46,8 @@ func (c *command) ledgerOf(dir, revision string, tasks int, arms map[string]stri
 	c.write(map[string]string{dir + "/results.jsonl": out.String()})
 }
 
-// planned writes the plan of a directory: exactly the runs of the records, which name it.
+// planned writes the plan of a directory: exactly the runs of the records, which name it. Up to
+// three attempts at each were started.
 func (c *command) planned(dir, revision string, records []ledger.Record) {
 	c.t.Helper()
 	plan := &experiment.Plan{Family: experiment.PlannedFamily{Name: dir, Revision: revision}}
@@ -72,7 +73,19 @@ func (c *command) planned(dir, revision string, records []ledger.Record) {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	c.write(map[string]string{dir + "/plan.json": string(text)})
+	var started strings.Builder
+	for i := range records {
+		for attempt := range 3 {
+			key := records[i].Key()
+			key.Attempt = attempt + 1
+			line, err := json.Marshal(key)
+			if err != nil {
+				c.t.Fatal(err)
+			}
+			fmt.Fprintf(&started, "%s\n", line)
+		}
+	}
+	c.write(map[string]string{dir + "/plan.json": string(text), dir + "/attempts.jsonl": started.String()})
 }
 
 func TestCompareOfADirectoryWithSeveralArmsIsOneTable(t *testing.T) {

@@ -147,7 +147,9 @@ func printForecast(w io.Writer, p *forecast.Forecast) error {
 	if p.MDE != nil {
 		fmt.Fprintf(w, "%s × 2 arms × %s: minimum detectable difference %s", report.Count(p.Tasks, "task"),
 			report.Count(p.Design.RunsBaseline, "run"), report.Detectable(*p.MDE))
-		if p.RunsFor != nil {
+		if few := (stats.Comparison{Tasks: p.Tasks}).TooFew(); few != "" {
+			fmt.Fprintf(w, "; %s whatever the number of runs: add tasks", few)
+		} else if p.RunsFor != nil {
 			fmt.Fprintf(w, "; for %.1f points each task needs %s", 100*p.Effect,
 				report.Count(int(math.Ceil(*p.RunsFor)), "run"))
 		} else {

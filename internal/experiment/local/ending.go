@@ -286,10 +286,13 @@ func (f *facts) decide() *missing {
 func (a *attempt) agentEnded(ctx context.Context, end ending, start error) bool {
 	f := a.facts(ctx, end, start)
 	a.record.HeldMs = f.held.Milliseconds()
+	failed, refused := a.failures()
+	a.record.FailedCalls = failed
 	if m := f.decide(); m != nil {
 		a.record.Begun = a.opaque() && !errors.Is(start, sandbox.ErrBroken) ||
 			(m.class == ledger.ErrorAgentStart || m.class == ledger.ErrorProvider) &&
 				f.refused(a.record.Gateway == "on")
+		a.record.FailedCalls += refused // it is asked again, by the next attempt
 		if m.class == ledger.ErrorBudget {
 			a.record.BudgetOf = f.budgetOf
 		}
@@ -407,6 +410,17 @@ func (a *attempt) held() time.Duration {
 		longest = max(longest, seat.Held())
 	}
 	return longest
+}
+
+// failures adds up the calls of the attempt's agents that failed at the model's service.
+func (a *attempt) failures() (failed, refused int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, seat := range a.seats {
+		own, others := seat.Failures()
+		failed, refused = failed+own, refused+others
+	}
+	return failed, refused
 }
 
 // anySeat reports whether something holds for one of the attempt's agents at the gateway.

@@ -2,9 +2,12 @@ package results
 
 import (
 	"context"
+	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/fit-eval/fit/internal/evidence"
+	"github.com/fit-eval/fit/internal/experiment"
 	"github.com/fit-eval/fit/internal/report"
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/session"
@@ -36,6 +39,11 @@ func (a Auditor) audit(ctx context.Context, ledgers []Ledger) (found map[report.
 		}
 		files := &evidence.Directory{Root: dir, Dialects: a.Dialects, Prices: a.Prices}
 		last := ledger.Last(ledgers[i].Contents.Records)
+		if _, err := os.Stat(filepath.Join(dir, experiment.RunsDir)); err != nil && slices.ContainsFunc(last,
+			func(r ledger.Record) bool { return len(r.Artifacts) > 0 }) {
+			unexamined = "the files of its runs are not beside " + ledgers[i].Path
+			continue
+		}
 		if len(tasks) == 0 { // what would be cheating is not known, but the files must be what was recorded
 			if err := files.Verify(ctx, last, func(r *ledger.Record, problem string) {
 				found[report.AttemptOf(r)] = report.Finding{Problem: problem}
@@ -52,5 +60,5 @@ func (a Auditor) audit(ctx context.Context, ledgers []Ledger) (found map[report.
 			found[report.AttemptOf(examined[j].Record)] = FindingOf(&examined[j])
 		}
 	}
-	return found, "", nil
+	return found, unexamined, nil
 }

@@ -7,6 +7,7 @@
 package results
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -257,6 +258,10 @@ func (all *Results) unplanned() string {
 // NoPlan is why nothing is claimed about a ledger without its plan.
 const NoPlan = "there is no " + experiment.PlanFile + " beside the results: whether runs are missing is not known"
 
+// noJournal is why nothing is claimed about a run directory without its journal.
+const noJournal = "there is no " + experiment.AttemptsFile + " beside the results: whether attempts were started of " +
+	"which nothing is recorded is not known"
+
 // Answer compares the arms of a report: a Comparison of two, a MultiComparison of more. Both are
 // nil where there is only one arm.
 func Answer(built *report.Report, cfg report.CompareConfig) (*report.Comparison, *report.MultiComparison, error) {
@@ -323,6 +328,7 @@ func (all *Results) load(dir string, damagedToo bool) ([]ledger.Record, error) {
 	if all.Planned == nil { // shards have the same arms
 		all.Planned = planned
 	}
+	all.Planned.Changed = cmp.Or(all.Planned.Changed, planned.Changed)
 	return contents.Records, nil
 }
 
@@ -346,6 +352,9 @@ func Planned(dir string) (*experiment.Plan, *report.Planned, error) {
 	if !plan.Kept() {
 		planned.Changed = experiment.PlanFile +
 			" was changed after the experiment had begun: its records name another plan"
+	}
+	if !isFile(filepath.Join(dir, experiment.AttemptsFile)) {
+		planned.Changed = cmp.Or(planned.Changed, noJournal)
 	}
 	planned.Declared, err = declared(dir, plan)
 	return plan, planned, err
@@ -430,7 +439,7 @@ func (all *Results) KeepToShard() {
 	if len(all.Plans) == 1 {
 		plan := all.Plans[0]
 		mine := plannedOf(plan, plan.Shard.Of(plan.Slots()))
-		mine.Declared, all.Planned = all.Planned.Declared, mine
+		mine.Declared, mine.Changed, all.Planned = all.Planned.Declared, all.Planned.Changed, mine
 	}
 }
 

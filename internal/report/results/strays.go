@@ -2,6 +2,7 @@ package results
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 
 	"github.com/fit-eval/fit/internal/experiment"
@@ -20,7 +21,7 @@ func Strays(dir string, plan *experiment.Plan, records []ledger.Record) ([]ledge
 	if err != nil {
 		return nil, err
 	}
-	started := map[ledger.Key]bool{}
+	journal, started := isFile(filepath.Join(dir, experiment.AttemptsFile)), map[ledger.Key]bool{}
 	for i := range starts {
 		started[starts[i].Key] = true
 	}
@@ -44,7 +45,7 @@ func Strays(dir string, plan *experiment.Plan, records []ledger.Record) ([]ledge
 			why = "is not in the plan"
 		case hash != "" && r.ArmHash != hash:
 			why = "is not of this experiment: its arm is not the one that was planned"
-		case len(started) > 0 && !started[r.Key()]:
+		case journal && !started[r.Key()]:
 			why = "was never started: it is not in " + experiment.AttemptsFile
 		case r.RunDir != "" && shared:
 			why = "shares its directory with " + owner.String()

@@ -311,6 +311,7 @@ func (b *builder) remarks() []string {
 		}
 	}
 	for i := range b.report.Pairs {
+		add(b.report.Pairs[i].Remark)
 		add(b.report.Pairs[i].Treatment.Remark())
 	}
 	if len(b.report.Pairs) == 0 {

@@ -20,18 +20,20 @@ func (b *builder) compare(pair *Pair, first, second *arm, config report.CompareC
 		return err
 	}
 	*pair = Pair{
-		A:         first.Name,
-		B:         second.Name,
-		Pairwise:  []judge.PairwiseVerdict{},
-		Claim:     claimInsufficient,
-		Obstacles: []string{},
-		Machines:  compared.Machines,
-		Withheld:  compared.Withheld,
-		Same:      compared.Same,
-		Observed:  compared.Config.Observed,
-		Requests:  compared.Requests,
-		Treatment: compared.Treatment,
-		Retries:   report.CompareRetries(first.Group, second.Group),
+		A:           first.Name,
+		B:           second.Name,
+		Pairwise:    []judge.PairwiseVerdict{},
+		Claim:       claimInsufficient,
+		Obstacles:   []string{},
+		Machines:    compared.Machines,
+		Withheld:    compared.Withheld,
+		Remark:      compared.Remark,
+		Same:        compared.Same,
+		Observed:    compared.Config.Observed,
+		Requests:    compared.Requests,
+		Treatment:   compared.Treatment,
+		Retries:     report.CompareRetries(first.Group, second.Group),
+		FailedCalls: report.CompareFailedCalls(first.Group, second.Group),
 	}
 	for _, warning := range compared.Warnings() {
 		b.report.Warnings = append(b.report.Warnings, pair.A+", "+pair.B+": "+warning)
@@ -46,6 +48,8 @@ func (b *builder) compare(pair *Pair, first, second *arm, config report.CompareC
 			pair.Withheld = compared.Decided(decision)
 		})
 	}
+	ofFirst, ofSecond := report.Beside(first.Group, second.Group)
+	first, second = &arm{Group: ofFirst, runs: first.runs}, &arm{Group: ofSecond, runs: second.runs}
 	if err := b.compareDimensions(pair, first, second, config, compared.Config, claims); err != nil {
 		return err
 	}

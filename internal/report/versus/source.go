@@ -63,6 +63,11 @@ type attempt struct {
 type NotRunDirectory struct{ Dir string }
 
 func (e *NotRunDirectory) Error() string {
+	shards, err := results.Find(e.Dir)
+	if err == nil && len(shards) > 0 {
+		return fmt.Sprintf("%s holds %d run directories, such as %s: name one, or use fit-benchmark report and "+
+			"compare, which take all of them", e.Dir, len(shards), shards[0])
+	}
 	return fmt.Sprintf("%s is not a run directory: there is no %s", e.Dir, experiment.LedgerFile)
 }
 

@@ -216,8 +216,10 @@ func ratioSection(pairs []Pair) section {
 				s.rows = append(s.rows, []string{p.A + " against " + p.B, what, ratio.Text()})
 			}
 		}
-		if text := p.Retries.Text(); text != "" {
-			s.lines = append(s.lines, text)
+		for _, r := range []*report.Retries{p.Retries, p.FailedCalls} {
+			if text := r.Text(); text != "" {
+				s.lines = append(s.lines, text)
+			}
 		}
 	}
 	return s

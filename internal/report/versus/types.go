@@ -236,6 +236,8 @@ type Pair struct {
 	Withheld []report.Reason `json:"withheld,omitempty"`
 	// Observed says what the numbers are, if not an experiment: "not one experiment", "replayed".
 	Observed string `json:"observed,omitempty"`
+	// Remark says in what the answer is not the planned one about pass rates.
+	Remark string `json:"remark,omitempty"`
 	// Same is true where both arms are the same configuration: an A/A experiment.
 	Same bool `json:"same,omitempty"`
 	// Requests says in what the first requests of the two differ, as a rehearsal showed: Before is
@@ -249,6 +251,8 @@ type Pair struct {
 	Turns *report.Ratio `json:"turns"`
 	// Retries says how often each was drawn again; nil if no run was.
 	Retries *report.Retries `json:"retries,omitempty"`
+	// FailedCalls says in how many of their runs the provider failed model calls; nil if in none.
+	FailedCalls *report.Retries `json:"failedCalls,omitempty"`
 	// Machines says whether both ran on the same machine setup; nil where there was only one.
 	Machines   *report.Machines          `json:"machines,omitempty"`
 	Milestones []MilestoneGap            `json:"milestones"`

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -121,7 +122,7 @@ func (d Directory) Write(dir string) error {
 			}
 		}
 	}
-	if err := d.writeLedger(dir, records); err != nil || d.Workspace == "" {
+	if err := errors.Join(d.writeLedger(dir, records), writeJournal(dir, records)); err != nil || d.Workspace == "" {
 		return err
 	}
 	if plan.TasksDigest, err = evidence.WriteTasks(dir, tasks); err != nil {
@@ -136,6 +137,19 @@ func brokenOff(r ledger.Record) ledger.Record {
 	r.RunDir = path.Join(path.Dir(r.RunDir), "broken-off")
 	r.AgentTracePath, r.DiffPath, r.Artifacts, r.Grade, r.Verify = "", "", nil, nil, nil
 	return r
+}
+
+// writeJournal notes that all attempts were started.
+func writeJournal(dir string, records []ledger.Record) error {
+	var lines strings.Builder
+	for i := range records {
+		line, err := json.Marshal(records[i].Key())
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(&lines, "%s\n", line)
+	}
+	return write(dir, experiment.AttemptsFile, lines.String())
 }
 
 func (d Directory) writeLedger(dir string, records []ledger.Record) error {

@@ -133,7 +133,7 @@ export interface CellDetail {
   previous: CellId | null;
   next: CellId | null;
   attempts: { attempt: number; verdict: string; errorClass: string; errorMessage: string; costUsd: number | null; turns: number; durationMs: number; startMs: number; endMs: number; final: boolean }[] | null;
-  record: { taskId: string; runIndex: number; verdict: string; score?: number; costUsd: number | null; costBreakdown?: { agent: number; supervisor: number; judge: number }; turns: number; profiles: { agent: string | null; supervisor: string | null; judge: string | null }; model: { agent: string; supervisor?: string; judge?: string }; skillSetHash: string; familyRevision: string; durationMs: number; agentTracePath: string; supervisorTracePath: string; judgeTracePath: string; invariants?: { details: unknown[] | null; exitCode: number; stderr?: string }; grade?: { verdict: string; gatesPass: boolean; score?: number; malformed?: number; healthy: boolean; reason?: string }; hiddenTests?: { details: unknown[] | null; error?: string }; verify?: { passed: boolean; exitCode: number; timedOut?: boolean; startMs: number; endMs: number; error?: string; outputPath?: string }; lint?: { exitCode: number; before: number; after: number; error?: string }; submission?: string; judgeVerdict?: { verdict: string; summary: string }; judgeVotes?: { verdict: string; summary?: string; error?: string; costUsd: number | null; tokens?: { input: number; output: number; cacheRead: number; cacheWrite: number }; durationMs: number; tracePath?: string }[]; agentError?: { message: string; aborted: boolean }; preflightError?: { phase: string; message: string; exitCode: number }; version: number; experiment: string; arm: string; armHash: string; attempt: number; seed: number; alias?: string; errorClass?: string; errorMessage?: string; errorCause?: string; budgetOf?: string; unverifiedErrors?: number; begun?: boolean; final: boolean; startMs: number; endMs: number; phaseMs?: Record<string, number>; heldMs?: number; concurrency?: number; pressure?: Record<string, number>; tokens?: { input: number; output: number; cacheRead: number; cacheWrite: number }; costSource?: string; agent: string; agentVersion?: string; agentBinary?: string; agentSha256?: string; agentScripts?: Record<string, string>; agentArgv?: string[]; authMode?: string; outcome?: string; keyVisible: boolean; gateway?: string; gatewayReason?: string; callsPath?: string; faults?: string; replay?: string; originalCostUsd?: number; replayedCalls?: number; replayDiffered?: number; replayDifference?: string; treatment?: Given; isolation: string; container?: { engine: string; version: string; image: string; id: string; digest?: string }; workspace?: string; agentNetwork: boolean; graderNetwork: boolean; sharedProcess?: string; network?: string; serviceNetwork?: string; digests: { visible: string; hidden: string; base?: string; final?: string; judge?: string }; tools?: Record<string, string>; host?: string; worker?: string; signedBy?: string; regraded?: string; shard?: string; cluster?: string; tags?: string[]; sequential?: { alpha: number; position: number; tasks: number; runs: number; baseline: string; candidate: string }; survivors: number; diffPath?: string; artifacts?: { path: string; sha256: string; bytes: number }[]; runDir: string; notes?: string[]; invalid?: string[]; imported?: { format: string; file: string; sha256: string; fractional?: boolean; conditions?: string; doubts?: string[] }; origin?: string; prev: string; hash: string } | null;
+  record: { taskId: string; runIndex: number; verdict: string; score?: number; costUsd: number | null; costBreakdown?: { agent: number; supervisor: number; judge: number }; turns: number; profiles: { agent: string | null; supervisor: string | null; judge: string | null }; model: { agent: string; supervisor?: string; judge?: string }; skillSetHash: string; familyRevision: string; durationMs: number; agentTracePath: string; supervisorTracePath: string; judgeTracePath: string; invariants?: { details: unknown[] | null; exitCode: number; stderr?: string }; grade?: { verdict: string; gatesPass: boolean; score?: number; malformed?: number; healthy: boolean; reason?: string }; hiddenTests?: { details: unknown[] | null; error?: string }; verify?: { passed: boolean; exitCode: number; timedOut?: boolean; startMs: number; endMs: number; error?: string; outputPath?: string }; lint?: { exitCode: number; before: number; after: number; error?: string }; submission?: string; judgeVerdict?: { verdict: string; summary: string }; judgeVotes?: { verdict: string; summary?: string; error?: string; costUsd: number | null; tokens?: { input: number; output: number; cacheRead: number; cacheWrite: number }; durationMs: number; tracePath?: string }[]; agentError?: { message: string; aborted: boolean }; preflightError?: { phase: string; message: string; exitCode: number }; version: number; experiment: string; arm: string; armHash: string; attempt: number; seed: number; alias?: string; errorClass?: string; errorMessage?: string; errorCause?: string; budgetOf?: string; unverifiedErrors?: number; begun?: boolean; failedCalls?: number; final: boolean; startMs: number; endMs: number; phaseMs?: Record<string, number>; heldMs?: number; concurrency?: number; pressure?: Record<string, number>; tokens?: { input: number; output: number; cacheRead: number; cacheWrite: number }; costSource?: string; agent: string; agentVersion?: string; agentBinary?: string; agentSha256?: string; agentScripts?: Record<string, string>; agentArgv?: string[]; authMode?: string; outcome?: string; keyVisible: boolean; gateway?: string; gatewayReason?: string; callsPath?: string; faults?: string; replay?: string; originalCostUsd?: number; replayedCalls?: number; replayDiffered?: number; replayDifference?: string; treatment?: Given; isolation: string; container?: { engine: string; version: string; image: string; id: string; digest?: string }; workspace?: string; agentNetwork: boolean; graderNetwork: boolean; sharedProcess?: string; network?: string; serviceNetwork?: string; digests: { visible: string; hidden: string; base?: string; final?: string; judge?: string }; tools?: Record<string, string>; host?: string; worker?: string; signedBy?: string; regraded?: string; shard?: string; cluster?: string; tags?: string[]; sequential?: { alpha: number; position: number; tasks: number; runs: number; baseline: string; candidate: string }; survivors: number; diffPath?: string; artifacts?: { path: string; sha256: string; bytes: number }[]; runDir: string; notes?: string[]; invalid?: string[]; imported?: { format: string; file: string; sha256: string; fractional?: boolean; conditions?: string; doubts?: string[] }; origin?: string; prev: string; hash: string } | null;
   rows: { check: string; source: string; pass?: boolean; gate?: boolean; message?: string }[] | null;
   wayOut?: string;
   grading: { name: string; text: string; bytes: number; cut: boolean }[] | null;
@@ -196,6 +196,7 @@ export interface Comparison {
   unsure?: { a: { missing: number; retried: number; unplanned?: number; unverified: number }; b: { missing: number; retried: number; unplanned?: number; unverified: number } };
   bounds?: { worst: number; best: number; lo: number; hi: number };
   retries?: { a: number; b: number; runsA: number; runsB: number; p: number };
+  failedCalls?: { a: number; b: number; runsA: number; runsB: number; p: number };
   differs?: string[];
   treatment?: Treatment;
   errorsA?: Record<string, number>;
@@ -213,9 +214,9 @@ export interface Comparison {
   judgeA?: { asked: number; passed: number; failed: number; undecided: number; mechanical?: Interval; costUsd: number | null; models?: string[]; digests?: string[]; agreement?: { votes: number; runs: number; unanimous: number; observed: number; alpha?: { value: number; se?: number; observed: number; expected: number; items: number }; kappa?: { value: number; se?: number; observed: number; expected: number; items: number }; effectiveVotes?: number }; corrected?: { status: string; passRate?: Interval; judged?: Interval; observed: number; calibration: { agent?: string; tp: number; m1: number; tn: number; m0: number }; perArm?: boolean; design: string; caveat?: string } };
   judgeB?: { asked: number; passed: number; failed: number; undecided: number; mechanical?: Interval; costUsd: number | null; models?: string[]; digests?: string[]; agreement?: { votes: number; runs: number; unanimous: number; observed: number; alpha?: { value: number; se?: number; observed: number; expected: number; items: number }; kappa?: { value: number; se?: number; observed: number; expected: number; items: number }; effectiveVotes?: number }; corrected?: { status: string; passRate?: Interval; judged?: Interval; observed: number; calibration: { agent?: string; tp: number; m1: number; tn: number; m0: number }; perArm?: boolean; design: string; caveat?: string } };
   machines?: { workers: number; tasks: number; unlike?: { taskId: string; why: string }[] };
-  flowA?: { planned: number; started: number; retried: number; why?: Record<string, number>; limited: number; held: number; graded: number };
-  flowB?: { planned: number; started: number; retried: number; why?: Record<string, number>; limited: number; held: number; graded: number };
-  firstAttempts?: { passedA: number; runsA: number; passedB: number; runsB: number; difference: number | null };
+  flowA?: { planned: number; started: number; retried: number; why?: Record<string, number>; limited: number; held: number; failedCalls: number; graded: number };
+  flowB?: { planned: number; started: number; retried: number; why?: Record<string, number>; limited: number; held: number; failedCalls: number; graded: number };
+  firstAttempts?: { passedA: number; runsA: number; passedB: number; runsB: number; errorsA?: number; errorsB?: number; difference: number | null };
   signedA?: { records: number; signed: number; by?: string[]; gone?: string };
   signedB?: { records: number; signed: number; by?: string[]; gone?: string };
   warnings?: string[];
@@ -375,8 +376,8 @@ export interface FamilyComparison {
   notPlanned?: string[];
   treatment?: Treatment;
   baseline?: string;
-  arms: { name: string; provenance: Provenance; rate?: Interval; bounds?: { worst: number; best: number; lo: number; hi: number }; costUsd: number | null; missing?: number; retriedRuns?: number; limits?: Record<string, number>; flow?: { planned: number; started: number; retried: number; why?: Record<string, number>; limited: number; held: number; graded: number }; differs?: string[] }[] | null;
-  pairs: { a: string; b: string; decision: Decision; observed?: string; withheld?: Reason[]; same?: boolean; requestDifferences?: { what: string; before?: string; after?: string; cause?: string; undeclared?: boolean }[]; unsure?: { a: { missing: number; retried: number; unplanned?: number; unverified: number }; b: { missing: number; retried: number; unplanned?: number; unverified: number } }; bounds?: { worst: number; best: number; lo: number; hi: number }; retries?: { a: number; b: number; runsA: number; runsB: number; p: number } }[];
+  arms: { name: string; provenance: Provenance; rate?: Interval; bounds?: { worst: number; best: number; lo: number; hi: number }; costUsd: number | null; missing?: number; retriedRuns?: number; limits?: Record<string, number>; flow?: { planned: number; started: number; retried: number; why?: Record<string, number>; limited: number; held: number; failedCalls: number; graded: number }; differs?: string[]; judge?: { asked: number; passed: number; failed: number; undecided: number; mechanical?: Interval; costUsd: number | null; models?: string[]; digests?: string[]; agreement?: { votes: number; runs: number; unanimous: number; observed: number; alpha?: { value: number; se?: number; observed: number; expected: number; items: number }; kappa?: { value: number; se?: number; observed: number; expected: number; items: number }; effectiveVotes?: number }; corrected?: { status: string; passRate?: Interval; judged?: Interval; observed: number; calibration: { agent?: string; tp: number; m1: number; tn: number; m0: number }; perArm?: boolean; design: string; caveat?: string } } }[] | null;
+  pairs: { a: string; b: string; decision: Decision; observed?: string; withheld?: Reason[]; same?: boolean; requestDifferences?: { what: string; before?: string; after?: string; cause?: string; undeclared?: boolean }[]; unsure?: { a: { missing: number; retried: number; unplanned?: number; unverified: number }; b: { missing: number; retried: number; unplanned?: number; unverified: number } }; bounds?: { worst: number; best: number; lo: number; hi: number }; retries?: { a: number; b: number; runsA: number; runsB: number; p: number }; failedCalls?: { a: number; b: number; runsA: number; runsB: number; p: number } }[];
   sets?: string[][];
   warnings?: string[];
   imported?: string;
@@ -455,7 +456,7 @@ export interface Group {
   causes?: { class: string; cause?: string; message: string; wayOut?: string; runs: number }[];
   cheats?: { what: string; runs: number; wayOut: string }[];
   limits?: Record<string, number>;
-  flow?: { planned: number; started: number; retried: number; why?: Record<string, number>; limited: number; held: number; graded: number };
+  flow?: { planned: number; started: number; retried: number; why?: Record<string, number>; limited: number; held: number; failedCalls: number; graded: number };
   load?: { concurrency?: number; held?: number; repeated?: number };
   differs?: string[];
   treatment?: Treatment;
@@ -532,6 +533,7 @@ export interface Pair {
   obstacles: string[] | null;
   withheld?: Reason[];
   observed?: string;
+  remark?: string;
   same?: boolean;
   requestDifferences?: { what: string; before?: string; after?: string; cause?: string; undeclared?: boolean }[];
   treatment?: Treatment;
@@ -539,6 +541,7 @@ export interface Pair {
   time: Ratio | null;
   turns: Ratio | null;
   retries?: { a: number; b: number; runsA: number; runsB: number; p: number };
+  failedCalls?: { a: number; b: number; runsA: number; runsB: number; p: number };
   machines?: { workers: number; tasks: number; unlike?: { taskId: string; why: string }[] };
   milestones: { kind: string; both: number; censoredA: number; censoredB: number; deltaElapsedMs: number | null; deltaTurn: number | null }[] | null;
   order: { discordant: number; pairs: number };
@@ -704,6 +707,7 @@ export interface Totals {
   missing: number;
   unverifiedErrors?: number;
   retriedRuns?: number;
+  failedCallRuns?: number;
   passed: number;
   disqualified?: number;
   tasksPassing: number;
