@@ -63,6 +63,7 @@ var layers = map[string][]string{
 	"report/given":        {"ledger", "report"},
 	"report/foreign":      {"ledger", "session"},
 	"report/forecast":     {"report", "stats"},
+	"report/metrics":      {"report"},
 	"report/results":      {"experiment", "evidence", "judge", "ledger", "report", "report/foreign", "session"},
 	"judge":               {"gateway", "model", "price", "redact", "session", "evidence", "stats", "ledger"},
 	"report/versus": {

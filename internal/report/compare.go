@@ -147,10 +147,6 @@ func Compare(a, b *Group, cfg CompareConfig) (*Comparison, error) {
 		A:          a.Provenance,
 		B:          b.Provenance,
 		Measure:    cfg.Measure,
-		RateA:      a.PassRate,
-		RateB:      b.PassRate,
-		BoundsA:    a.Bounds,
-		BoundsB:    b.Bounds,
 		CostA:      a.Totals.CostUSD,
 		CostB:      b.Totals.CostUSD,
 		JudgeA:     a.Judge,
@@ -171,6 +167,13 @@ func Compare(a, b *Group, cfg CompareConfig) (*Comparison, error) {
 	}
 	if c.First != nil {
 		c.first = append([]string{c.First.text}, c.first...)
+	}
+	var err error
+	if c.RateA, c.BoundsA, err = a.rate(cfg.Measure); err != nil {
+		return nil, err
+	}
+	if c.RateB, c.BoundsB, err = b.rate(cfg.Measure); err != nil {
+		return nil, err
 	}
 	pair, err := NewPair(a, b, cfg)
 	if err != nil {

@@ -113,6 +113,9 @@ func (g *Group) junitProperties() *junitProperties {
 	add := func(name, value string) {
 		found.List = append(found.List, junitProperty{Name: name, Value: display.Text(value)})
 	}
+	if g.Scope != "" {
+		add("selection", g.Scope)
+	}
 	for _, text := range g.Differs {
 		add("differs", text)
 	}

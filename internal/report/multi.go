@@ -50,10 +50,18 @@ type RankedArm struct {
 	Flow    *Flow          `json:"flow,omitempty"`
 	// Differs says in what the arm differs from the baseline.
 	Differs []string `json:"differs,omitempty"`
+	// Judge describes the judge; the comparison itself uses its verdicts uncorrected.
+	Judge *JudgeReport `json:"judge,omitempty"`
 }
 
 // rankedHead are the columns of the ranking.
-var rankedHead = []string{"arm", "pass rate", "missing", "retried", "at a limit", "spent"}
+func (f *MultiComparison) rankedHead() []string {
+	rate := "pass rate"
+	if f.Measure == MeasureScore {
+		rate = MeasureScore
+	}
+	return []string{"arm", rate, "missing", "retried", "at a limit", "spent"}
+}
 
 // cells are those of an arm behind its name.
 func (a *RankedArm) cells() []string {
@@ -90,11 +98,16 @@ func CompareArms(groups []*Group, toBaseline bool, cfg CompareConfig) (*MultiCom
 	}
 	f.Imported = importedLine(groups...)
 	for _, g := range groups {
+		rate, bounds, err := g.rate(cfg.Measure)
+		if err != nil {
+			return nil, err
+		}
 		f.Arms = append(f.Arms, RankedArm{
 			Name:       g.Name,
 			Provenance: g.Provenance,
-			Rate:       g.PassRate,
-			Bounds:     g.Bounds,
+			Rate:       rate,
+			Bounds:     bounds,
+			Judge:      g.Judge,
 			CostUSD:    g.Totals.CostUSD,
 			Missing:    g.Totals.Missing,
 			Retried:    g.Totals.Retried,
@@ -254,6 +267,9 @@ func (f *MultiComparison) facts() []string {
 			facts = append(facts, fmt.Sprintf("%s differs from the baseline in: %s", arm.Name,
 				strings.Join(arm.Differs, ", ")))
 		}
+		for _, line := range arm.Judge.lines() {
+			facts = append(facts, arm.Name+": "+line)
+		}
 	}
 	return append(append(facts, f.flow...), f.Treatment.Lines...)
 }
@@ -300,7 +316,7 @@ func (f *MultiComparison) Text(w io.Writer) error {
 		fmt.Fprintf(w, "%s\n\n", head)
 	}
 	table := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(table, strings.Join(rankedHead, "\t"))
+	fmt.Fprintln(table, strings.Join(f.rankedHead(), "\t"))
 	for i := range f.Arms {
 		fmt.Fprintln(table, display.Line(f.Arms[i].Name)+"\t"+strings.Join(f.Arms[i].cells(), "\t"))
 	}
@@ -327,7 +343,7 @@ func (f *MultiComparison) Markdown(w io.Writer) error {
 		m.line("**%s**\n", cell(head))
 	}
 	m.paragraphs(f.first)
-	m.header(rankedHead...)
+	m.header(f.rankedHead()...)
 	for i := range f.Arms {
 		m.row(append([]string{cell(f.Arms[i].Name)}, f.Arms[i].cells()...)...)
 	}

@@ -3,6 +3,7 @@ package report
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -82,5 +83,34 @@ func TestArmsOfSeveralExperimentsAreObserved(t *testing.T) {
 	wantIn(t, page.String(), "**Observed (not one experiment); ")
 	if len(f.Sets) > 0 || f.Pairs[0].Observed == "" {
 		t.Errorf("ranked: %v, %+v", f.Sets, f.Pairs[0])
+	}
+}
+
+// What stands beside a difference of scores are scores, not the shares of runs that pass.
+func TestTheMeasureThatDecidesIsTheOneThatIsShown(t *testing.T) {
+	var records []ledger.Record
+	for i := range 12 {
+		for arm, score := range map[string]float64{"a": .25, "b": .75} {
+			r := scoredRun(fmt.Sprintf("t%02d", i), 0, score)
+			r.Arm, r.ArmHash = arm, "sha256:"+arm
+			records = append(records, r)
+		}
+	}
+	built := build(t, Input{Records: records, K: []int{1}})
+	groups := []*Group{&built.Groups[0], &built.Groups[1]}
+	pair, err := Compare(groups[0], groups[1], CompareConfig{Measure: MeasureScore})
+	if err != nil {
+		t.Fatal(err)
+	}
+	several, err := CompareArms(groups, false, CompareConfig{Measure: MeasureScore})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if pair.RateA.Est != .25 || pair.RateB.Est != .75 || several.Arms[0].Rate.Est != .75 ||
+		several.Arms[1].Rate.Est != .25 {
+		t.Errorf("%v, %v, %+v", pair.RateA, pair.RateB, several.Arms)
+	}
+	if head := several.rankedHead()[1]; head != MeasureScore {
+		t.Errorf("the column is called %q", head)
 	}
 }

@@ -211,6 +211,20 @@ func meanOf(outcomes []Outcome, fill *float64, level float64) (mean stats.Interv
 	return mean, len(groups), err
 }
 
+// rate returns the mean of a measure over tasks, nil without any outcome, and its bounds.
+func (g *Group) rate(measure string) (*stats.Interval, *Bounds, error) {
+	if g.PassRate == nil {
+		return nil, nil, nil
+	}
+	outcomes := g.measured(measure)
+	mean, _, err := meanOf(outcomes, nil, stats.DefaultLevel)
+	if err != nil {
+		return nil, nil, err
+	}
+	bounds, err := boundsOf(outcomes, stats.DefaultLevel)
+	return &mean, bounds, err
+}
+
 // MeanOverTasks returns the mean over tasks of what was observed, with the limits of meanOf.
 func MeanOverTasks(outcomes []Outcome, level float64) (stats.Interval, error) {
 	mean, _, err := meanOf(outcomes, nil, level)

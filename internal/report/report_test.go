@@ -470,16 +470,6 @@ func TestNonInferiority(t *testing.T) {
 	}
 }
 
-func TestMetricsAreOneRowPerArm(t *testing.T) {
-	late, early := run("a", 0, ledger.Pass), run("a", 1, ledger.Fail)
-	late.StartMs, early.StartMs = 2000, 1000
-	rows := build(t, Input{Records: []ledger.Record{late, early}, K: []int{1}}).metrics()
-	if len(rows) != 1 || rows[0].StartMs != 1000 || *rows[0].PassRate != .5 || *rows[0].CostUSD != .5 ||
-		rows[0].Runs != 2 {
-		t.Errorf("%+v", rows)
-	}
-}
-
 // Rows come from graders that run an agent's code: whatever they hold, a report is made of it.
 func FuzzRows(f *testing.F) {
 	f.Add([]byte(`{"test":"x","pass":true}`))

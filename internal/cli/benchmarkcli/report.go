@@ -21,6 +21,7 @@ import (
 	"github.com/fit-eval/fit/internal/jsonenc"
 	"github.com/fit-eval/fit/internal/report"
 	"github.com/fit-eval/fit/internal/report/foreign"
+	"github.com/fit-eval/fit/internal/report/metrics"
 	"github.com/fit-eval/fit/internal/view"
 	"github.com/fit-eval/fit/ledger"
 )
@@ -148,7 +149,7 @@ func runReport(ctx context.Context, con *console.Console, registry *agent.Regist
 		return err
 	}
 	if opts.metrics != "" {
-		if err := built.AppendMetrics(con.Path(opts.metrics)); err != nil {
+		if err := metrics.Append(con.Path(opts.metrics), built); err != nil {
 			return err
 		}
 	}
@@ -176,7 +177,7 @@ func runReport(ctx context.Context, con *console.Console, registry *agent.Regist
 	case "junit":
 		err = built.JUnit(con.Stdout)
 	case "metrics":
-		err = built.WriteMetrics(con.Stdout)
+		err = metrics.Write(con.Stdout, built)
 	default:
 		err = jsonenc.WriteIndented(con.Stdout, built)
 	}

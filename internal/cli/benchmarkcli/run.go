@@ -23,6 +23,7 @@ import (
 	"github.com/fit-eval/fit/internal/jsonenc"
 	"github.com/fit-eval/fit/internal/judge"
 	"github.com/fit-eval/fit/internal/report"
+	"github.com/fit-eval/fit/internal/report/metrics"
 	"github.com/fit-eval/fit/internal/task"
 	"github.com/fit-eval/fit/ledger"
 )
@@ -307,7 +308,7 @@ func (r *running) report(ctx context.Context, ks []int) (*report.Report, error) 
 		}
 	}
 	if r.opts.metrics != "" {
-		if err := built.AppendMetrics(r.con.Path(r.opts.metrics)); err != nil {
+		if err := metrics.Append(r.con.Path(r.opts.metrics), built); err != nil {
 			return nil, err
 		}
 	}
