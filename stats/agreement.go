@@ -86,8 +86,8 @@ func margins(table [][]int) (total float64, rows, columns []float64, err error) 
 	rows, columns = make([]float64, len(table)), make([]float64, len(table))
 	for i, row := range table {
 		if len(row) != len(table) {
-			return 0, nil, nil, fmt.Errorf("row %d of the table has %d cells, want %d: it must be square", i+1,
-				len(row), len(table))
+			return 0, nil, nil, fmt.Errorf("the table must be square: row %d has %d cells, not %d", i+1, len(row),
+				len(table))
 		}
 		for j, count := range row {
 			if count < 0 {
@@ -122,13 +122,14 @@ func FleissKappa(counts [][]int) (Kappa, error) {
 		raters += count
 	}
 	if raters < 2 {
-		return Kappa{}, fmt.Errorf("item 1 has %d rating(s), want at least 2", raters)
+		return Kappa{}, fmt.Errorf("ratings of an item must be at least 2, not %d", raters)
 	}
 	shares := make([]float64, len(counts[0]))
 	observed := 0.0
 	for i, row := range counts {
 		if len(row) != len(shares) {
-			return Kappa{}, fmt.Errorf("item %d has %d categories, want %d", i+1, len(row), len(shares))
+			return Kappa{}, fmt.Errorf("item %d must have %d categories, as the first has, not %d", i+1, len(shares),
+				len(row))
 		}
 		ratings, agreeing := 0, 0
 		for j, count := range row {
@@ -170,7 +171,8 @@ func KrippendorffAlpha(counts [][]int) (Kappa, error) {
 	disagreement, ratings, items := 0.0, 0.0, 0
 	for i, row := range counts {
 		if len(row) != len(totals) {
-			return Kappa{}, fmt.Errorf("item %d has %d categories, want %d", i+1, len(row), len(totals))
+			return Kappa{}, fmt.Errorf("item %d must have %d categories, as the first has, not %d", i+1, len(totals),
+				len(row))
 		}
 		sum, squares := 0.0, 0.0
 		for _, count := range row {

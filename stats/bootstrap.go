@@ -55,10 +55,10 @@ func (c bootstrapConfig) withDefaults() (bootstrapConfig, error) {
 		c.Workers = runtime.GOMAXPROCS(0)
 	}
 	if c.Replicates < 100 {
-		return c, fmt.Errorf("%d bootstrap replicates are too few, want at least 100", c.Replicates)
+		return c, fmt.Errorf("bootstrap replicates must be at least 100, not %d", c.Replicates)
 	}
 	if c.Method != MethodBCa && c.Method != MethodPercentile {
-		return c, fmt.Errorf("unknown bootstrap method %q, want %s or %s", c.Method, MethodBCa, MethodPercentile)
+		return c, fmt.Errorf("bootstrap method must be %s or %s, not %q", MethodBCa, MethodPercentile, c.Method)
 	}
 	return c, checkOpenUnit("level", c.Level)
 }

@@ -67,7 +67,7 @@ func checkCount(kName string, k int, nName string, n int) error {
 	case n < 1:
 		return fmt.Errorf("%s must be at least 1, not %d", nName, n)
 	case n > maxCount:
-		return fmt.Errorf("%s is %d, want at most %d", nName, n, maxCount)
+		return fmt.Errorf("%s must be at most %d, not %d", nName, maxCount, n)
 	case k < 0:
 		return fmt.Errorf("%s must be at least 0, not %d", kName, k)
 	case k > n:

@@ -117,7 +117,7 @@ func langReiczigel(k, n float64, calibration Calibration, level float64) (langRe
 		return langReiczigelResult{}, err
 	}
 	if !(k >= 0 && k <= n) {
-		return langReiczigelResult{}, fmt.Errorf("k is %v, want a number between 0 and n = %v", k, n)
+		return langReiczigelResult{}, fmt.Errorf("k must be a number between 0 and n = %v, not %v", n, k)
 	}
 	if err := cmp.Or(calibration.check(), checkOpenUnit("level", level)); err != nil {
 		return langReiczigelResult{}, err

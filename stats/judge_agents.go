@@ -46,7 +46,7 @@ type HomogeneityResult struct {
 // and the caveat says so.
 func Homogeneity(agents []Calibration) (HomogeneityResult, error) {
 	if len(agents) < 2 {
-		return HomogeneityResult{}, fmt.Errorf("%d calibration(s), want those of at least 2 agents", len(agents))
+		return HomogeneityResult{}, fmt.Errorf("calibrations must be those of at least 2 agents, not of %d", len(agents))
 	}
 	var result HomogeneityResult
 	var ps []float64
@@ -116,8 +116,8 @@ func (r *HomogeneityResult) explain() {
 	var reasons []string
 	for _, test := range r.Tests {
 		if test.PAdj < homogeneityAlpha || math.Abs(test.Gap) > homogeneityGap+1e-12 {
-			reasons = append(reasons, fmt.Sprintf("%s differs by %.2f between %s and %s (adjusted p %.3g)",
-				strings.ToUpper(test.Rate), math.Abs(test.Gap), test.A, test.B, test.PAdj))
+			reasons = append(reasons, fmt.Sprintf("%s differs by %.2f between %s and %s (%s %.3g)",
+				strings.ToUpper(test.Rate), math.Abs(test.Gap), test.A, test.B, labelP(test.P, test.PAdj), test.PAdj))
 		}
 	}
 	r.PerAgent = len(reasons) > 0
@@ -194,7 +194,7 @@ type pairedTable struct {
 func perAgentCorrectedDifference(table pairedTable, first, second Calibration, level float64) (Interval, error) {
 	n := table.Both + table.FirstOnly + table.SecondOnly + table.Neither
 	if table.Both < 0 || table.Neither < 0 {
-		return Interval{}, fmt.Errorf("concordant counts are %d and %d, want at least 0", table.Both,
+		return Interval{}, fmt.Errorf("concordant counts must be at least 0, not %d and %d", table.Both,
 			table.Neither)
 	}
 	if err := checkDiscordant(table.FirstOnly, table.SecondOnly, n, level); err != nil {

@@ -74,7 +74,7 @@ func momentsOf(labelled []Label, judged []float64) labelMoments {
 
 func checkLabels(labelled []Label, judged []float64, level float64) error {
 	if len(labelled) < 2 || len(judged) < 2 {
-		return fmt.Errorf("%d labelled and %d judged runs, want at least 2 of each", len(labelled), len(judged))
+		return fmt.Errorf("labelled and judged runs must be at least 2 each, not %d and %d", len(labelled), len(judged))
 	}
 	for i, label := range labelled {
 		if err := checkFinite(fmt.Sprintf("label %d", i+1), label.Human, label.Judge); err != nil {

@@ -83,7 +83,7 @@ func bonettPrice(b, c, n float64) (centre, se float64) {
 // large logarithms, is still exact to six digits.
 func checkDiscordantCounts(b, c int) error {
 	if min(b, c) < 0 || max(b, c) > math.MaxInt32 {
-		return fmt.Errorf("discordant counts are %d and %d, want numbers from 0 to %d", b, c, math.MaxInt32)
+		return fmt.Errorf("discordant counts must be from 0 to %d, not %d and %d", math.MaxInt32, b, c)
 	}
 	return nil
 }

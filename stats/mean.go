@@ -186,14 +186,14 @@ func RatioOfSums(xs, ys []float64, level float64) (Interval, error) {
 		return Interval{}, err
 	}
 	if len(xs) != len(ys) || len(xs) < 2 {
-		return Interval{}, fmt.Errorf("%d and %d values, want as many of both and at least 2", len(xs), len(ys))
+		return Interval{}, fmt.Errorf("values must be as many of both, and at least 2, not %d and %d", len(xs), len(ys))
 	}
 	var x, y, squares float64
 	for i := range xs {
 		x, y = x+xs[i], y+ys[i]
 	}
 	if !(x > 0 && y > 0) {
-		return Interval{}, fmt.Errorf("totals are %g and %g, want numbers above 0", x, y)
+		return Interval{}, fmt.Errorf("totals must be above 0, not %g and %g", x, y)
 	}
 	ratio := x / y
 	for i := range xs {

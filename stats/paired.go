@@ -287,7 +287,7 @@ func (s *pairedSample) checkForcedInterval(method string) error {
 		}
 		return nil
 	}
-	return fmt.Errorf("unknown interval %q, want %s, %s or %s", method, MethodT, MethodBCa, MethodPercentile)
+	return fmt.Errorf("interval must be %s, %s or %s, not %q", MethodT, MethodBCa, MethodPercentile, method)
 }
 
 // attachDegenerate handles samples whose spread is not visible: all differences equal, or a single

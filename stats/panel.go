@@ -15,7 +15,7 @@ import (
 // Do not use it with negative correlations beyond −1/(n−1), which no panel can have.
 func EffectiveVotes(judges int, correlation float64) (float64, error) {
 	if judges < 1 {
-		return 0, fmt.Errorf("%d judges, want at least 1", judges)
+		return 0, fmt.Errorf("judges must be at least 1, not %d", judges)
 	}
 	if !(correlation >= -1 && correlation <= 1) {
 		return 0, fmt.Errorf("mean error correlation must be a number between -1 and 1, not %v", correlation)
@@ -43,7 +43,7 @@ func ErrorCorrelation(wrong [][]bool) (float64, error) {
 	total, pairs := 0.0, 0
 	for j, judge := range wrong {
 		if len(judge) != len(wrong[0]) {
-			return 0, fmt.Errorf("judge %d has %d items, want %d", j+1, len(judge), len(wrong[0]))
+			return 0, fmt.Errorf("judge %d must have %d items, as the first has, not %d", j+1, len(wrong[0]), len(judge))
 		}
 		for _, other := range wrong[:j] {
 			if phi, ok := phiCoefficient(judge, other); ok {
@@ -135,8 +135,8 @@ func SummariseSwaps(views []SwapView) (SwapSummary, error) {
 	for i, view := range views {
 		for _, winner := range []Winner{view.WhenAFirst, view.WhenBFirst} {
 			if winner != WinnerA && winner != WinnerB && winner != WinnerT {
-				return SwapSummary{}, fmt.Errorf("pair %d: unknown winner %q, want %s, %s or %s", i+1, winner, WinnerA,
-					WinnerB, WinnerT)
+				return SwapSummary{}, fmt.Errorf("pair %d: winner must be %s, %s or %s, not %q", i+1, WinnerA, WinnerB,
+					WinnerT, winner)
 			}
 			if winner != WinnerT {
 				decisiveViews++

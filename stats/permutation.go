@@ -56,7 +56,7 @@ func signFlip(differences []float64, config signFlipConfig) (signFlipResult, err
 	}
 	config.Replicates = cmp.Or(config.Replicates, defaultReplicates)
 	if config.Replicates < 100 {
-		return signFlipResult{}, fmt.Errorf("%d random sign patterns are too few, want at least 100", config.Replicates)
+		return signFlipResult{}, fmt.Errorf("random sign patterns must be at least 100, not %d", config.Replicates)
 	}
 	informative := slices.DeleteFunc(slices.Clone(differences), func(d float64) bool { return d == 0 })
 	reaches := reachesObserved(informative)

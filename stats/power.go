@@ -41,8 +41,8 @@ func (d Design) withDefaults() (Design, error) {
 		return d, err
 	}
 	if d.Power <= d.Alpha {
-		return d, fmt.Errorf("power is %v, want more than alpha (%v), which a test reaches without any effect", d.Power,
-			d.Alpha)
+		return d, fmt.Errorf("power must be above alpha (%v), which a test reaches without any effect, not %v", d.Alpha,
+			d.Power)
 	}
 	if d.Between+d.WithinCandidate+d.WithinBaseline == 0 {
 		return d, fmt.Errorf("all variances are 0: nothing varies, so there is nothing to plan")

@@ -32,8 +32,8 @@ func Proportion(k, n int, level float64, method string) (Interval, error) {
 	case MethodJeffreys:
 		return jeffreys(k, n, level)
 	}
-	return Interval{}, fmt.Errorf("unknown method %q, want %s, %s or %s", method, MethodWilson, MethodClopperPearson,
-		MethodJeffreys)
+	return Interval{}, fmt.Errorf("method must be %s, %s or %s, not %q", MethodWilson, MethodClopperPearson,
+		MethodJeffreys, method)
 }
 
 // Wilson returns the score interval for k successes in n independent trials.

@@ -110,8 +110,8 @@ type ratings struct {
 func newRatings(rows []line, flags agreeOptions) (ratings, error) {
 	for _, row := range rows {
 		if len(row.cells) != len(rows[0].cells) {
-			return ratings{}, fmt.Errorf("line %d: %d columns, want %d as in the first row", row.number, len(row.cells),
-				len(rows[0].cells))
+			return ratings{}, fmt.Errorf("line %d: columns must be %d, as in the first row, not %d", row.number,
+				len(rows[0].cells), len(row.cells))
 		}
 	}
 	header := flags.Header == "yes" || (flags.Header == "auto" && ratingsHeader(rows, flags.Counts))

@@ -203,8 +203,8 @@ func (o pairedOptions) check() error {
 		return console.Usagef("paired: --kind must be rate, score or ratio, not %q", o.Kind)
 	case o.Interval != "" && !slices.Contains([]string{stats.MethodT, stats.MethodBCa, stats.MethodPercentile},
 		o.Interval):
-		return console.Usagef("paired: --interval is %q, want %s, %s or %s", o.Interval, stats.MethodT, stats.MethodBCa,
-			stats.MethodPercentile)
+		return console.Usagef("paired: --interval must be %s, %s or %s, not %q", stats.MethodT, stats.MethodBCa,
+			stats.MethodPercentile, o.Interval)
 	case o.Sequential && o.Kind == "ratio":
 		return console.Usagef("paired: --sequential needs outcomes between 0 and 1, not ratios")
 	case !(o.Alpha > 0 && o.Alpha < 1):

@@ -90,8 +90,8 @@ func findColumns(rows []line) (columnsOf, bool, error) {
 		columns.task, columns.values = columns.values[0], columns.values[1:]
 	}
 	if len(columns.values) != 2 {
-		return columns, header, fmt.Errorf("line %d: %d columns of outcomes, want two (and optionally one with the "+
-			"name of the task)", rows[0].number, len(columns.values))
+		return columns, header, fmt.Errorf("line %d: the columns of outcomes must be two (and optionally one with the "+
+			"name of the task), not %d", rows[0].number, len(columns.values))
 	}
 	return columns, header, nil
 }
@@ -115,7 +115,7 @@ func (c columnsOf) parse(row line) (pairedRow, error) {
 	}
 	wanted := slices.Max(append(slices.Clone(c.values), c.task, c.cluster, c.stratum)) + 1
 	if len(row.cells) != wanted {
-		return pairedRow{}, fmt.Errorf("%d columns, want %d", len(row.cells), wanted)
+		return pairedRow{}, fmt.Errorf("columns must be %d, not %d", wanted, len(row.cells))
 	}
 	parsed := pairedRow{task: cell(c.task), cluster: cell(c.cluster), stratum: cell(c.stratum)}
 	for i, column := range c.values {
