@@ -116,9 +116,8 @@ func (w Wiring) Experiment(ctx context.Context, cfg ExperimentConfig) (Experimen
 		return ExperimentResult{}, err
 	}
 	result := ExperimentResult{Status: outcome.Status, Reason: outcome.Reason}
-	for _, cause := range outcome.Causes {
-		result.Errors = append(result.Errors, fmt.Errorf("%d cells without a verdict (%s): %s", cause.Cells,
-			cause.Class, cause.Message))
+	for i := range outcome.Causes {
+		result.Errors = append(result.Errors, errors.New(strings.Join(outcome.Causes[i].Lines(), "\n")))
 	}
 	reader := w.reader(context.WithoutCancel(ctx), cfg.Allow)
 	found, err := reader.Load(cfg.Output)

@@ -50,7 +50,9 @@ var layers = map[string][]string{
 	"bridge":             {"harness", "redact"},
 	"workspace":          {"task", "sandbox"},
 	"grade":              {"task", "workspace", "sandbox", "redact"},
-	"experiment":         {"experiment/control", "gateway", "task", "redact", "ledger", "session", "stats"},
+	"experiment": {
+		"experiment/control", "gateway", "task", "redact", "ledger", "report/failure", "session", "stats",
+	},
 	"experiment/control": {},
 	"experiment/local": {
 		"experiment", "task", "workspace", "grade", "harness", "agent", "gateway", "gateway/calls", "session",

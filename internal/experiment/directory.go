@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/fit-eval/fit/internal/atomicfile"
+	"github.com/fit-eval/fit/internal/report/failure"
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/redact"
 )
@@ -73,9 +74,9 @@ type cellState struct {
 	unverified  int  // attempts that ended in errors which the agent may have forged
 	done        bool // no attempt will follow
 	verdict     string
-	failure     *ErrorCause  // why there is no verdict
-	cause       string       // identifies equal failures
-	open        map[int]bool // started and not recorded
+	failure     *failure.Cause // why there is no verdict
+	cause       string         // identifies equal failures
+	open        map[int]bool   // started and not recorded
 }
 
 // OpenDirectory locks a run directory for a plan: it writes the plan into a new directory, or finds
@@ -287,36 +288,31 @@ func (d *Directory) note(state *cellState, r *ledger.Record) {
 	state.unverified = max(state.unverified, r.Unverified)
 	state.failure, state.cause = nil, ""
 	if r.Verdict == ledger.Error && r.ErrorClass != ledger.ErrorInterrupted {
-		state.failure = &ErrorCause{
-			Class:   r.ErrorClass,
-			Cause:   r.ErrorCause,
-			Message: r.ErrorMessage,
-			Cells:   1,
-		}
+		state.failure = failure.CauseOf(r)
 		state.cause = causeOf(r)
 	}
 }
 
 // causes counts why cells have no verdict.
-func (d *Directory) causes() []ErrorCause {
-	byCause := map[string]*ErrorCause{}
+func (d *Directory) causes() []failure.Cause {
+	byCause := map[string]*failure.Cause{}
 	for _, cell := range d.Plan.Cells() {
 		state := d.cells[cell.Key()]
 		if state == nil || state.failure == nil {
 			continue
 		}
 		if known := byCause[state.cause]; known != nil {
-			known.Cells++
+			known.Runs++
 			continue
 		}
 		first := *state.failure
 		byCause[state.cause] = &first
 	}
-	var causes []ErrorCause
+	var causes []failure.Cause
 	for _, key := range slices.Sorted(maps.Keys(byCause)) {
 		causes = append(causes, *byCause[key])
 	}
-	slices.SortStableFunc(causes, func(a, b ErrorCause) int { return b.Cells - a.Cells })
+	slices.SortStableFunc(causes, func(a, b failure.Cause) int { return b.Runs - a.Runs })
 	return causes
 }
 

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/fit-eval/fit/internal/report/failure"
 	"github.com/fit-eval/fit/ledger"
 )
 
@@ -73,15 +74,7 @@ type Outcome struct {
 	Process
 	Progress Progress
 	// Causes are the reasons why cells have no verdict, the most frequent one first.
-	Causes []ErrorCause
-}
-
-// ErrorCause says why cells have no verdict.
-type ErrorCause struct {
-	Class   string
-	Cause   string // as in ledger.Record, where it is known
-	Message string // of one of them
-	Cells   int
+	Causes []failure.Cause
 }
 
 // Run makes the attempts that are missing in a run directory. It returns when every cell has its

@@ -296,15 +296,9 @@ func (r *Run) describeOnly() {
 }
 
 // explain shows every cause of errors once.
-func (r *Run) explain(causes []experiment.ErrorCause) {
-	for _, cause := range causes {
-		shown := failure.Cause{
-			Class:   cause.Class,
-			Message: strings.TrimPrefix(cause.Message, cause.Class+": "),
-			WayOut:  failure.WayOut(cause.Class, cause.Cause),
-			Runs:    cause.Cells,
-		}
-		fmt.Fprintln(r.Console.Stderr, strings.Join(shown.Lines(), "\n"))
+func (r *Run) explain(causes []failure.Cause) {
+	for i := range causes {
+		fmt.Fprintln(r.Console.Stderr, strings.Join(causes[i].Lines(), "\n"))
 	}
 }
 

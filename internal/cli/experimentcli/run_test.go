@@ -10,6 +10,7 @@ import (
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/experiment"
 	"github.com/fit-eval/fit/internal/experiment/local"
+	"github.com/fit-eval/fit/internal/report/failure"
 	"github.com/fit-eval/fit/internal/task"
 	"github.com/fit-eval/fit/ledger"
 )
@@ -75,7 +76,9 @@ func TestAdviceFitsTheError(t *testing.T) {
 	} {
 		var told bytes.Buffer
 		run := Run{Console: &console.Console{Stderr: &told}}
-		run.explain([]experiment.ErrorCause{{Class: test.class, Cause: test.cause, Message: "it broke", Cells: 1}})
+		run.explain(failure.Causes([]ledger.Record{{
+			Verdict: ledger.Error, ErrorClass: test.class, ErrorCause: test.cause, ErrorMessage: "it broke",
+		}}))
 		first, advice, _ := strings.Cut(told.String(), "\n")
 		if first != "1 run without a verdict ("+test.class+"): it broke" || !strings.Contains(advice, test.want) ||
 			(advice == "") != (test.want == "") {

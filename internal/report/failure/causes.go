@@ -49,7 +49,7 @@ func CauseOf(r *ledger.Record) *Cause {
 		Class:   r.ErrorClass,
 		Cause:   r.ErrorCause,
 		Message: strings.TrimPrefix(r.ErrorMessage, r.ErrorClass+": "),
-		WayOut:  WayOut(r.ErrorClass, r.ErrorCause),
+		WayOut:  wayOut(r.ErrorClass, r.ErrorCause),
 		Runs:    1,
 	}
 }
@@ -71,9 +71,9 @@ func (c *Cause) Lines() []string {
 	return lines
 }
 
-// WayOut returns what to do about an error of a class, and of a cause that is known better; empty
+// wayOut returns what to do about an error of a class, and of a cause that is known better; empty
 // if nothing is known.
-func WayOut(class, cause string) string { return cmp.Or(waysOut[cause], waysOut[class]) }
+func wayOut(class, cause string) string { return cmp.Or(waysOut[cause], waysOut[class]) }
 
 // noReward is the advice for a verifier without a result.
 const noReward = "the verifier left no reward that can be read: see its output in the run directory, and try " +
