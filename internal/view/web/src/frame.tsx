@@ -34,7 +34,7 @@ export function Bar(props: { crumbs: Crumb[]; children?: ComponentChildren }): J
       </nav>
       <div class="row push">
         {props.children}
-        <button type="button" class="plain no-print" onClick={nextTheme} title="Light, dark, or as the system has it">
+        <button type="button" class="plain no-print" onClick={nextTheme} title="Light, dark, or the same as the system">
           theme: {theme.value === "" ? "auto" : theme.value}
         </button>
         <button type="button" class="plain no-print" onClick={() => (helpOpen.value = true)} aria-label="Keyboard help">
