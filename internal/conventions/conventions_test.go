@@ -47,9 +47,9 @@ var layers = map[string][]string{
 	"harness": {
 		"agent", "gateway", "gateway/calls", "session", "sandbox", "trace", "price", "redact", "profile",
 	},
-	"bridge":             {"harness", "redact"},
-	"workspace":          {"task", "sandbox"},
-	"grade":              {"task", "workspace", "sandbox", "redact"},
+	"bridge":    {"harness", "redact"},
+	"workspace": {"task", "sandbox"},
+	"grade":     {"task", "workspace", "sandbox", "redact"},
 	"experiment": {
 		"experiment/control", "gateway", "task", "redact", "ledger", "report/failure", "session", "stats",
 	},
