@@ -46,7 +46,7 @@ type HomogeneityResult struct {
 // and the caveat says so.
 func Homogeneity(agents []Calibration) (HomogeneityResult, error) {
 	if len(agents) < 2 {
-		return HomogeneityResult{}, fmt.Errorf("calibrations must be those of at least 2 agents, not of %d", len(agents))
+		return HomogeneityResult{}, fmt.Errorf("calibrations must be of at least 2 agents, not %d", len(agents))
 	}
 	var result HomogeneityResult
 	var ps []float64

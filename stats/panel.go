@@ -43,7 +43,7 @@ func ErrorCorrelation(wrong [][]bool) (float64, error) {
 	total, pairs := 0.0, 0
 	for j, judge := range wrong {
 		if len(judge) != len(wrong[0]) {
-			return 0, fmt.Errorf("judge %d must have %d items, as the first has, not %d", j+1, len(wrong[0]), len(judge))
+			return 0, fmt.Errorf("judge %d must have %d items, as the first, not %d", j+1, len(wrong[0]), len(judge))
 		}
 		for _, other := range wrong[:j] {
 			if phi, ok := phiCoefficient(judge, other); ok {
