@@ -101,11 +101,14 @@ func (c *classifier) class(name string) string {
 	switch {
 	case c.isTest(name):
 		return classTest
-	case isGenerated(name), tree.Leftover(name) != "":
+	case Generated(name):
 		return classGenerated
 	}
 	return ClassSource
 }
+
+// Generated reports whether a tool made a file: it counts in no total of a change.
+func Generated(name string) bool { return isGenerated(name) || tree.Leftover(name) != "" }
 
 // isGenerated reports whether a file is a lock file, vendored or generated. Its text is not audited
 // for answers; that of other leftovers of tools is, for an agent may write there as well.

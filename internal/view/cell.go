@@ -79,14 +79,15 @@ type output struct {
 	Cut   bool   `json:"cut"`
 }
 
-// diff is the agent's change.
+// diff is the agent's change. What tools generated is shown, and counts as Generated only.
 type diff struct {
-	Changes []fileChange `json:"changes"`
-	Bytes   int64        `json:"bytes"`
-	Cut     bool         `json:"cut"`
-	Files   int          `json:"files"`
-	Added   int          `json:"added"`
-	Removed int          `json:"removed"`
+	Changes   []fileChange `json:"changes"`
+	Bytes     int64        `json:"bytes"`
+	Cut       bool         `json:"cut"`
+	Files     int          `json:"files"`
+	Added     int          `json:"added"`
+	Removed   int          `json:"removed"`
+	Generated int          `json:"generated"`
 }
 
 // fileChange is what a diff says about one file.
@@ -303,12 +304,16 @@ func (s *Server) readDiff(at location, name string) *diff {
 		Changes: []fileChange{},
 		Bytes:   size,
 		Cut:     size > int64(len(content)),
-		Files:   len(parsed.Files),
 	}
 	for i := range parsed.Files {
 		change := changeOf(&parsed.Files[i])
-		shown.Added, shown.Removed = shown.Added+change.Added, shown.Removed+change.Removed
 		shown.Changes = append(shown.Changes, change)
+		if evidence.Generated(change.Name) {
+			shown.Generated++
+			continue
+		}
+		shown.Files++
+		shown.Added, shown.Removed = shown.Added+change.Added, shown.Removed+change.Removed
 	}
 	return shown
 }

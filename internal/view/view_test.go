@@ -3,6 +3,7 @@ package view
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -454,6 +455,24 @@ func TestETags(t *testing.T) {
 		if again.StatusCode != http.StatusNotModified {
 			t.Errorf("%s: %d", address, again.StatusCode)
 		}
+	}
+}
+
+// What tools generated is shown, and is no part of what the agent wrote, as in reports.
+func TestGeneratedFilesAreNoPartOfTheTotals(t *testing.T) {
+	t.Parallel()
+	dir := runDirectory(t, filepath.Join(t.TempDir(), "run"))
+	var patch strings.Builder
+	for _, name := range []string{"sum.py", "__pycache__/sum.pyc", "node_modules/x/index.js", "go.sum"} {
+		fmt.Fprintf(&patch, "diff --git a/%[1]s b/%[1]s\n--- a/%[1]s\n+++ b/%[1]s\n@@ -1 +1,2 @@\n-a\n+b\n+c\n", name)
+	}
+	write(t, filepath.Join(dir, "runs", "fix-add-00", "after", "0", "1", "diff.patch"), patch.String())
+	p := open(t, dir)
+	var cell cellAnswer
+	p.read("/api/experiments/"+p.list()[0].ID+"/cells/fix-add-00/after/0", &cell)
+	d := cell.Diff
+	if d == nil || d.Files != 1 || d.Added != 2 || d.Removed != 1 || d.Generated != 3 || len(d.Changes) != 4 {
+		t.Errorf("%+v", d)
 	}
 }
 

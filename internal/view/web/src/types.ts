@@ -257,6 +257,7 @@ export interface Diff {
   files: number;
   added: number;
   removed: number;
+  generated: number;
 }
 
 export interface DiffLine {

@@ -114,7 +114,7 @@ function Body(props: { id: string; detail: CellDetail }): JSX.Element {
           <Milestones list={detail.milestones} endMs={detail.cell.durationMs} trace={main?.trace} entryOf={(turn) => detail.perTurn?.find((t) => t.turn === turn)?.index} />
         </Part>
       ) : null}
-      <Part title="Diff" aside={detail.diff?.files ? `${count(detail.diff.files, "file")}, +${detail.diff.added} −${detail.diff.removed}` : ""}>
+      <Part title="Diff" aside={detail.diff ? diffTotals(detail.diff) : ""}>
         {detail.diff ? <Diff diff={detail.diff} citations={citations} /> : <p class="soft">{noDiff(detail)}</p>}
       </Part>
       {detail.judge && (
@@ -162,6 +162,12 @@ export function Part(props: { title: string; aside?: ComponentChildren; children
       {props.children}
     </section>
   );
+}
+
+function diffTotals(diff: NonNullable<CellDetail["diff"]>): string {
+  const own = diff.files || !diff.generated ? `${count(diff.files, "file")}, +${diff.added} −${diff.removed}` : "";
+  const generated = diff.generated ? count(diff.generated, "generated file") : "";
+  return [own, generated].filter(Boolean).join(", and ");
 }
 
 function noDiff(detail: CellDetail): string {
