@@ -218,11 +218,11 @@ func bomb(t *testing.T, size int64) (content []byte, hash string) {
 }
 
 // onBothServers runs a test with the hub of fit, and with a NATS server that has its roles. The
-// peer has a worker's key.
-func onBothServers(t *testing.T, test func(t *testing.T, w *world, enemy *peer)) {
+// peer has a worker's key, and the fleet may have more settings.
+func onBothServers(t *testing.T, test func(t *testing.T, w *world, enemy *peer), settings ...string) {
 	t.Helper()
 	for name, serve := range map[string]func(w *world){
-		"embedded": func(w *world) { w.serveHub(testenv.FreePort(w.t), 5*time.Second) },
+		"embedded": func(w *world) { w.serveHub(testenv.FreePort(w.t), 5*time.Second, settings...) },
 		"nats-server": func(w *world) {
 			program, address := testenv.NeedTool(w.t, "nats-server"), "127.0.0.1:"+testenv.FreePort(w.t)
 			roles := w.start(nil, nil, "fleet", "permissions", address, "--dir", "hub", "--for", "conf")
@@ -247,7 +247,9 @@ func onBothServers(t *testing.T, test func(t *testing.T, w *world, enemy *peer))
 			})
 			w.url = filepath.Join(w.dir, "hub", "coordinator.url")
 			w.worker = filepath.Join(w.dir, "hub", "worker.url")
-			<-w.start(nil, nil, "fleet", "serve", "--nats", w.url, "--lease", "5s").over
+			<-w.start(nil, nil, append([]string{
+				"fleet", "serve", "--nats", w.url, "--lease", "5s",
+			}, settings...)...).over
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

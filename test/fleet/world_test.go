@@ -299,10 +299,11 @@ func eventually(t *testing.T, what string, is func() bool) {
 }
 
 // serveHub starts the hub; the same address makes it the same hub.
-func (w *world) serveHub(port string, lease time.Duration) *process {
+func (w *world) serveHub(port string, lease time.Duration, more ...string) *process {
 	w.t.Helper()
-	hub := w.start(nil, nil, "fleet", "serve", "--listen", net.JoinHostPort(w.address, port), "--dir", "hub",
-		"--lease", lease.String())
+	hub := w.start(nil, nil, append([]string{
+		"fleet", "serve", "--listen", net.JoinHostPort(w.address, port), "--dir", "hub", "--lease", lease.String(),
+	}, more...)...)
 	hub.says("workers join with")
 	w.url, w.worker = filepath.Join(w.dir, "hub", "coordinator.url"), filepath.Join(w.dir, "hub", "worker.url")
 	return hub

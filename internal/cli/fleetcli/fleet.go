@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"sync"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -48,7 +47,8 @@ func note(con *console.Console) func(string) {
 
 func newServe(con *console.Console) *cobra.Command {
 	var listen, public, dir, cluster string
-	var lease time.Duration
+	var settings fleet.Settings
+	keyMB := console.Count{Min: 1}
 	var insecure bool
 	cmd := &cobra.Command{
 		Use:   "serve",
@@ -65,8 +65,10 @@ keeps the keys, the URLs, the certificate and the queue, so a restarted hub is t
   fit fleet serve --nats nats://nats.example.com:4222`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			settings.KeyMaxMB = keyMB.Value
 			if cluster != "" {
-				return prepareCluster(cmd.Context(), con, experimentcli.Fleets{URL: cluster, Insecure: insecure}, lease)
+				at := experimentcli.Fleets{URL: cluster, Insecure: insecure}
+				return prepareCluster(cmd.Context(), con, at, settings)
 			}
 			hub, err := startServer(con, listen, public, dir)
 			if err != nil {
@@ -74,7 +76,7 @@ keeps the keys, the URLs, the certificate and the queue, so a restarted hub is t
 			}
 			defer hub.Close()
 			own := experimentcli.Fleets{URL: hub.OwnURL(fleet.RoleCoordinator)}
-			if err := prepare(cmd.Context(), con, own, lease); err != nil {
+			if err := prepare(cmd.Context(), con, own, settings); err != nil {
 				return err
 			}
 			fmt.Fprintf(con.Stdout, "workers join with:    fit fleet work --fleet %[1]s/worker.url --slots 4\n"+
@@ -90,8 +92,12 @@ keeps the keys, the URLs, the certificate and the queue, so a restarted hub is t
 	flags.StringVar(&dir, "dir", "",
 		dirUsage)
 	flags.BoolVar(&insecure, "insecure", false, "with --nats: "+experimentcli.InsecureUsage)
-	flags.DurationVar(&lease, "lease", 0, "lease duration: reassign a cell whose worker has not reported for "+
-		"this long (default: the earlier setting, else 30s)")
+	flags.DurationVar(&settings.Lease, "lease", 0, "lease duration: reassign a cell whose worker has not reported "+
+		"for this long (default: the earlier setting, else 30s)")
+	flags.DurationVar(&settings.MaxHeld, "max-held", 0, "reassign a cell that a worker has had for this long, even if "+
+		"it reports (default: the earlier setting, else twice the time limits of its task and an hour)")
+	flags.Var(&keyMB, "key-max-mb", "megabytes that the hub keeps of files of a worker's key that no result names, "+
+		"and an eighth of it more for each cell that the key has (default: the earlier setting, else 8192)")
 	flags.StringVar(&cluster, "nats", "",
 		"`URL` of an existing NATS cluster with JetStream to prepare, or a file that has it; no hub is started")
 	return cmd
@@ -120,25 +126,24 @@ func startServer(con *console.Console, listen, public, dir string) (*fleet.Serve
 	return hub, nil
 }
 
-// prepare makes the stores of a fleet, and sets its lease unless that is 0.
-func prepare(ctx context.Context, con *console.Console, at experimentcli.Fleets, lease time.Duration) error {
+// prepare makes the stores of a fleet, and changes its settings that are not zero.
+func prepare(ctx context.Context, con *console.Console, at experimentcli.Fleets, settings fleet.Settings) error {
 	hub, err := at.Dial(ctx, con, fleet.RoleCoordinator)
 	if err != nil {
 		return err
 	}
 	defer hub.Close()
-	if lease == 0 {
-		return nil
-	}
-	if err := hub.SetLease(ctx, lease); err != nil {
+	if err := hub.Set(ctx, settings); err != nil {
 		return console.Exit(console.ExitUsage, err)
 	}
 	return nil
 }
 
 // prepareCluster makes the stores of a fleet on an existing cluster.
-func prepareCluster(ctx context.Context, con *console.Console, at experimentcli.Fleets, lease time.Duration) error {
-	if err := prepare(ctx, con, at, lease); err != nil {
+func prepareCluster(
+	ctx context.Context, con *console.Console, at experimentcli.Fleets, settings fleet.Settings,
+) error {
+	if err := prepare(ctx, con, at, settings); err != nil {
 		return err
 	}
 	fmt.Fprintf(con.Stderr, "the cluster is ready; use its URL where others use that of fit fleet serve\n")
@@ -268,7 +273,8 @@ func (o *ownFleet) start(ctx context.Context, dir string, workers, slots int) (s
 	if o.hub, err = startServer(o.con, "127.0.0.1:0", "", filepath.Join(dir, "hub")); err != nil {
 		return "", err
 	}
-	if err := prepare(ctx, o.con, experimentcli.Fleets{URL: o.hub.OwnURL(fleet.RoleCoordinator)}, 0); err != nil {
+	own := experimentcli.Fleets{URL: o.hub.OwnURL(fleet.RoleCoordinator)}
+	if err := prepare(ctx, o.con, own, fleet.Settings{}); err != nil {
 		return "", err
 	}
 	background, cancel := context.WithCancel(context.WithoutCancel(ctx))

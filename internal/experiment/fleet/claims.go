@@ -115,10 +115,13 @@ const heldSlack = time.Hour
 
 // allowed returns how long a worker may hold an attempt at a task.
 func (e *Executor) allowed(id string) time.Duration {
+	if e.longest > 0 {
+		return e.longest
+	}
 	tasks := e.cfg.Prepared.Family.Tasks
 	at := slices.IndexFunc(tasks, func(t task.Task) bool { return t.ID == id })
 	if at < 0 { // a probe
-		return e.heldSlack
+		return heldSlack
 	}
 	t := &tasks[at]
 	limits := t.Settings.Timeouts
@@ -130,7 +133,7 @@ func (e *Executor) allowed(id string) time.Duration {
 	if env := t.Settings.Environment; env != nil {
 		sum += env.BuildTimeout
 	}
-	return e.heldSlack + 2*sum // a machine may be busy, and a phase has parts
+	return heldSlack + 2*sum // a machine may be busy, and a phase has parts
 }
 
 // endOverdue takes attempts from workers that hold them too long: a result of their key does not
@@ -144,8 +147,8 @@ func (e *Executor) endOverdue(ctx context.Context, late []overdue) {
 		delete(e.claimed, tok)
 		work := o.own.work
 		e.mu.Unlock()
-		e.cfg.Note(fmt.Sprintf("%s: worker %s with key %s has held it for longer than its task allows: it is given to "+
-			"others", work.name(), o.worker, o.key))
+		e.cfg.Note(fmt.Sprintf("%s: worker %s with key %s has held it for longer than %s: it is given to others",
+			work.name(), o.worker, o.key, e.allowed(work.Cell.TaskID)))
 		_ = o.own.pool.stream.Purge(ctx, jetstream.WithPurgeSubject(work.subject())) // else the note is the end of it
 		_ = e.cancelAttempt(&work)
 		e.publishFailed.Store(true) // it is published again

@@ -113,7 +113,7 @@ type Executor struct {
 	limit       int  // how many attempts may run concurrently; 0: as many as there is place for
 	none        bool // nothing may begin
 	noted       map[string]bool
-	heldSlack   time.Duration
+	longest     time.Duration // that a worker may hold an attempt; 0: as its task allows
 	patience    time.Duration // how long an attempt waits for somebody to make it, or to say so
 	maxFiles    uint64        // of a key, in chunks
 	unpackAt    chan struct{} // bounds how many results are unpacked at a time
@@ -156,11 +156,12 @@ type arrival struct {
 
 // New publishes an experiment and begins to read the results of its attempts.
 func New(ctx context.Context, cfg Config) (*Executor, error) {
+	settings, err := cfg.Hub.settings(ctx)
+	if err != nil {
+		return nil, err
+	}
 	if cfg.Lease <= 0 {
-		var err error
-		if cfg.Lease, err = cfg.Hub.lease(ctx); err != nil {
-			return nil, err
-		}
+		cfg.Lease = settings.Lease
 	}
 	cfg.Note = plain(cfg.Note)
 	own, err := runID(cfg.Dir)
@@ -196,9 +197,9 @@ func New(ctx context.Context, cfg Config) (*Executor, error) {
 		unpackAt:  make(chan struct{}, 4),
 		places:    1,
 		maxHeld:   maxHeld,
-		heldSlack: heldSlack,
+		longest:   settings.MaxHeld,
 		patience:  max(cfg.Lease, 2*workerLife),
-		maxFiles:  maxFiles,
+		maxFiles:  uint64(settings.KeyMaxMB) << 20 / chunkSize,
 	}
 	if err := e.readLedger(); err != nil {
 		return nil, err

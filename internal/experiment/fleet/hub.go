@@ -337,37 +337,6 @@ func (h *Hub) SetCap(ctx context.Context, provider string, n int) error {
 	return h.put(ctx, fleetBucket, providerKey(capPrefix, provider), []byte(strconv.Itoa(n)))
 }
 
-// minLease is the shortest lease: workers report six times within it. maxLease is the longest.
-const (
-	minLease = time.Second
-	maxLease = 24 * time.Hour
-)
-
-// SetLease sets how long an attempt stays with a worker that does not report, for experiments that
-// begin from now on.
-func (h *Hub) SetLease(ctx context.Context, lease time.Duration) error {
-	if lease < minLease || lease > maxLease {
-		return fmt.Errorf("lease %s: want %s to %s", lease, minLease, maxLease)
-	}
-	return h.put(ctx, fleetBucket, leaseKey, []byte(lease.String()))
-}
-
-// lease returns the lease that SetLease has set, or the default.
-func (h *Hub) lease(ctx context.Context) (time.Duration, error) {
-	entry, err := h.get(ctx, fleetBucket, leaseKey)
-	if errors.Is(err, jetstream.ErrKeyNotFound) {
-		return defaultLease, nil
-	}
-	if err != nil {
-		return 0, err
-	}
-	lease, err := time.ParseDuration(string(entry.Value()))
-	if err != nil || lease < minLease {
-		return 0, fmt.Errorf("the fleet's lease is %.20q; set it with fit fleet serve --lease", entry.Value())
-	}
-	return lease, nil
-}
-
 // Drain asks a worker to take no more attempts and to leave when those it has are done.
 func (h *Hub) Drain(ctx context.Context, worker string) error {
 	workers, err := h.Workers(ctx)

@@ -208,7 +208,7 @@ func TestAnExperimentWithoutACoordinator(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	hub := w.dial()
-	if err := hub.SetLease(t.Context(), 7*time.Second); err != nil {
+	if err := hub.Set(t.Context(), Settings{Lease: 7 * time.Second}); err != nil {
 		t.Fatal(err)
 	}
 	p, output := w.prepared(1, 1, "a"), filepath.Join(w.dir, "run")

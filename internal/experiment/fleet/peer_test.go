@@ -76,7 +76,7 @@ func TestAnAttemptThatTakesTooLongIsGivenToOthers(t *testing.T) {
 	}, cfg)
 	dir, e := w.coordinate(p, output, func(cfg *Config) { cfg.Note = notes.note })
 	e.mu.Lock()
-	e.heldSlack = 3 * time.Second
+	e.longest = 3 * time.Second
 	e.mu.Unlock()
 	done := make(chan experiment.Outcome)
 	go func() { done <- w.run(dir, e) }()
@@ -89,7 +89,7 @@ func TestAnAttemptThatTakesTooLongIsGivenToOthers(t *testing.T) {
 	if records := w.check(p, output); len(records) != 1 || records[0].Worker != "w1" {
 		t.Errorf("%+v", records)
 	}
-	if !notes.has("worker slow with key U") || !notes.has("longer than its task allows") {
+	if !notes.has("worker slow with key U") || !notes.has("has held it for longer than 3s") {
 		t.Errorf("it says %s", notes.text.String())
 	}
 }

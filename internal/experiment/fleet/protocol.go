@@ -266,7 +266,10 @@ const (
 	grantPrefix   = "grant."
 	drainPrefix   = "drain."
 	livesPrefix   = "coordinator." // in the bucket of the workers, whose entries expire
-	leaseKey      = "lease"
+	// settings have the names of the flags that set them
+	leaseKey    = "lease"
+	maxHeldKey  = "max-held"
+	keyMaxMBKey = "key-max-mb"
 )
 
 // providerKey returns the key of a provider, whose name may have characters that keys may not.

@@ -67,7 +67,7 @@ func TestStrangersAreRefused(t *testing.T) {
 		"no TLS":      {noCert.String(), "wants TLS"},
 		"TLS":         {cert.String(), "has no TLS"},
 		"cut token":   {strings.Replace(w.url, own.Token, own.Token[:20], 1), "incomplete"},
-		"no URL":      {"http://127.0.0.1:1", "not a valid join URL"},
+		"no URL":      {"http://127.0.0.1:1", "not a URL of a fleet"},
 		"nobody":      {"fit://" + own.Token + "@127.0.0.1:1", "connect to fit://127.0.0.1:1"},
 	} {
 		_, err := Dial(t.Context(), Dialing{URL: c.url, Role: RoleCoordinator})

@@ -126,12 +126,9 @@ func (e *Executor) drop(ctx context.Context) error {
 	return e.dropFiles(ctx, files)
 }
 
-// maxFiles is how many chunks the hub may keep of files of a key that no result names, besides what
-// the attempts may leave that the key has: 8 GiB.
-const maxFiles = maxResult / chunkSize
-
 // dropFiles removes files that no result names, once there are many: those that have not been
-// written to for some time, as their worker has died, and all of a key that has too many.
+// written to for some time, as their worker has died, and all of a key that has too many, besides
+// what the attempts may leave that the key has.
 func (e *Executor) dropFiles(ctx context.Context, files jetstream.Stream) error {
 	info, err := files.Info(ctx)
 	if err != nil || info.State.Msgs <= e.maxFiles {
