@@ -74,8 +74,11 @@ type DecideConfig struct {
 	// Candidate and Baseline are the exclusions of the two arms.
 	Candidate, Baseline Exclusion
 	// Looks is how often the experiment was looked at, each time with the choice to continue; 0
-	// means once. The p-value is multiplied by it.
+	// means once. The p-value is multiplied by [LooksFactor].
 	Looks int
+	// Among is the number of planned comparisons that this one was chosen from; 0 means 1. The
+	// p-value is multiplied by it.
+	Among int
 	// WorstCases are the same comparison with outcomes that are not known for sure filled in as
 	// unfavourably as they could be, in one direction and in the other. A claim must hold in each.
 	WorstCases []Comparison
@@ -167,8 +170,8 @@ func (d *Decision) MethodText() string {
 // contains the whole interval in every worst case and nothing withholds the claim; insufficient if
 // the detectable effect exceeds [MaxUsefulMDE]; else not proven. NonInferior is shown if the lower
 // limit is above minus its margin in every worst case, nothing is withheld and there are as many
-// tasks as for any claim. The interval for both is at the level 1−α/(tests·looks), and for outcomes
-// in [0, 1] the hull of that interval, the add-two interval, so that a few ties are not taken for
+// tasks as for any claim. The interval for both is at the level 1−α/(tests·among·looks²), and for
+// outcomes in [0, 1] the hull of that interval, the add-two interval, so that a few ties are not taken for
 // sameness, and Newcombe's of gains and losses, each exact with tasks (or clusters) as trials,
 // because rare large losses make the others too short.
 //
@@ -296,7 +299,7 @@ func newDecision(comparison Comparison, config DecideConfig) Decision {
 		Effect:    comparison.Est,
 		Level:     DefaultLevel,
 		P:         comparison.P,
-		PAdj:      math.Min(1, *cmp.Or(config.AdjustedP, &comparison.P)*float64(max(1, config.Looks))),
+		PAdj:      math.Min(1, *cmp.Or(config.AdjustedP, &comparison.P)*atLooks(config.Looks, config.Among)),
 		EValue:    comparison.EValue,
 		Method:    comparison.Method,
 		Draws:     comparison.Draws,

@@ -220,6 +220,50 @@ func TestFiveEqualArmsRarelyGetAClaim(t *testing.T) {
 	wantRareClaims(t, claims, experiments)
 }
 
+// Whoever adds a run to every task until equal arms differ, and looks forty times, rarely gets a
+// claim.
+func TestGrowingEqualArmsRarelyMakesAClaim(t *testing.T) {
+	for _, tasks := range []int{12, 40} {
+		t.Run(fmt.Sprint(tasks), func(t *testing.T) {
+			t.Parallel()
+			random := seededFor(t)
+			experiments, claims := simulations(300), 0
+			for range experiments {
+				if look := firstClaim(t, random, tasks, 40); look > 0 {
+					claims++
+				}
+			}
+			wantRareClaims(t, claims, experiments)
+		})
+	}
+}
+
+// firstClaim returns the look at which a growing experiment with equal arms claims something; 0 is
+// none.
+func firstClaim(t *testing.T, random *rand.Rand, tasks, looks int) int {
+	pairs, rates := make([]Pair, tasks), make([]float64, tasks)
+	for i := range rates {
+		rates[i] = .1 + .8*random.Float64()
+	}
+	for look := 1; look <= looks; look++ {
+		var sum, squares float64
+		for i := range pairs {
+			pairs[i].Candidate = append(pairs[i].Candidate, runsOf(random, rates[i], 1)...)
+			pairs[i].Baseline = append(pairs[i].Baseline, runsOf(random, rates[i], 1)...)
+			difference := Mean(pairs[i].Candidate) - Mean(pairs[i].Baseline)
+			sum, squares = sum+difference, squares+difference*difference
+		}
+		if sum*sum < 3*squares { // p is far above any level
+			continue
+		}
+		comparison := must[Comparison](t)(measured(pairs, CompareConfig{Replicates: 2000, Seed: random.Uint64()}))
+		if isClaim(must[Decision](t)(Decide(comparison, DecideConfig{Looks: look})).Claim) {
+			return look
+		}
+	}
+	return 0
+}
+
 // marginTask draws a task on which the candidate is worse by delta in the mean over tasks, which
 // differ.
 func marginTask(random *rand.Rand, kind string, delta float64, runs int) Pair {

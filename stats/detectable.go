@@ -26,7 +26,8 @@ func (s *pairedSample) detectable(comparison Comparison, config CompareConfig) f
 	if comparison.SE == 0 {
 		return 0
 	}
-	alpha := (1 - cmp.Or(config.Level, DefaultLevel)) / float64(max(1, config.Tests)*max(1, config.Looks))
+	risk := float64(max(1, config.Tests)) * atLooks(config.Looks, config.Among)
+	alpha := (1 - cmp.Or(config.Level, DefaultLevel)) / risk
 	_, df := s.standardError()
 	df = math.Max(1, df)
 	start := (distuv.UnitNormal.Quantile(1-alpha/2) + distuv.UnitNormal.Quantile(DefaultPower)) * comparison.SE

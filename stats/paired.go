@@ -35,8 +35,9 @@ type CompareConfig struct {
 	// not change the test ([DecideFamily] does), only the MDE.
 	Tests int
 	// Looks is how often the experiment was looked at, each time with the choice to continue; 0
-	// means once. Like Tests it widens the interval that a margin is compared with, and no other.
-	Looks int
+	// means once. Among is the number of planned comparisons that this one was chosen from. Like
+	// Tests they widen the interval that a margin is compared with, and no other.
+	Looks, Among int
 	// WithoutMDE leaves the MDE at 0: it takes a simulation, and what claims nothing needs none.
 	WithoutMDE bool
 }
@@ -46,7 +47,7 @@ type CompareConfig struct {
 func (c CompareConfig) thresholds() []float64 {
 	var at []float64
 	for test := range max(1, c.Tests) {
-		at = append(at, (1-c.Level)/float64((test+1)*max(1, c.Looks)))
+		at = append(at, (1-c.Level)/(float64(test+1)*atLooks(c.Looks, c.Among)))
 	}
 	return at
 }

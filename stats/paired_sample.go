@@ -241,7 +241,7 @@ func (s *pairedSample) addTwo(level float64) Interval {
 
 // marginInterval is the interval for equivalence and non-inferiority: see [Decide].
 func (s *pairedSample) marginInterval(comparison Comparison, config CompareConfig) (*Interval, error) {
-	config.Level = 1 - (1-config.Level)/float64(max(1, config.Tests)*max(1, config.Looks))
+	config.Level = 1 - (1-config.Level)/(float64(max(1, config.Tests))*atLooks(config.Looks, config.Among))
 	wide := Comparison{Est: comparison.Est}
 	if s.isSingleBinary() && config.Interval == "" {
 		interval, err := BonettPrice(comparison.Wins, comparison.Losses, comparison.Tasks, config.Level)

@@ -125,3 +125,22 @@ func (c *Comparison) setEvidence(highest float64, interval Interval) {
 	c.P = math.Min(1, 1/highest)
 	c.Interval = &interval
 }
+
+// LooksFactor is what the p-value of an experiment is multiplied by that was looked at several
+// times, each time with the choice to continue.
+//
+// Formula: looks². The number of looks itself is not enough: their false claims add up to α·Σ1/i,
+// which forty looks make 4.3·α, and at 40 tasks 6% of experiments with equal arms claimed
+// something. With squares it is at most 1.6·α, and because looks resemble each other and tests are
+// discrete, below α in simulations of 12 and of 40 tasks.
+//
+// Use it for an experiment that grew.
+//
+// Do not use it to plan looks: [CompareSequential] costs less.
+func LooksFactor(looks int) int {
+	looks = max(1, looks)
+	return looks * looks
+}
+
+// atLooks is by how much less a p-value counts after some looks, chosen among some comparisons.
+func atLooks(looks, among int) float64 { return float64(LooksFactor(looks) * max(1, among)) }

@@ -161,6 +161,7 @@ func (x *exchange) answer(w http.ResponseWriter, to upstream, resp *http.Respons
 		})
 	case resp.ContentLength > maxReply:
 		x.refuse(w, &refusal{http.StatusBadGateway, tooLarge(to)})
+		x.call.Outcome = calls.Cut
 	case isJSON:
 		x.passWhole(w, to, resp, body, alive)
 	default:
@@ -251,9 +252,11 @@ func (x *exchange) passWhole(
 	case err != nil:
 		x.answerFailure(w, http.StatusBadGateway, "the model's endpoint %s broke off its reply after %d bytes: %v",
 			to.provider(), len(content), err)
+		x.call.Outcome = calls.Cut // a model may have answered, which costs
 		return
 	case len(content) > maxReply:
 		x.refuse(w, &refusal{http.StatusBadGateway, tooLarge(to)})
+		x.call.Outcome = calls.Cut
 		return
 	}
 	x.call.Status = resp.StatusCode

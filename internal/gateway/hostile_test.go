@@ -110,14 +110,14 @@ func TestHostileUpstreams(t *testing.T) {
 				w.Header().Set("Content-Length", "1000")
 				_, _ = io.WriteString(w, `{"content":`)
 			},
-			502, "broke off its reply after 11 bytes", calls.Failed, "broke off",
+			502, "broke off its reply after 11 bytes", calls.Cut, "broke off",
 		},
 		"breaks off before it begins": {
 			func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Content-Type", "application/json")
 				w.Header().Set("Content-Length", "1000")
 			},
-			502, "broke off its reply after 0 bytes", calls.Failed, "broke off",
+			502, "broke off its reply after 0 bytes", calls.Cut, "broke off",
 		},
 		"speaks no HTTP": {
 			func(w http.ResponseWriter, _ *http.Request) {
@@ -227,7 +227,7 @@ func TestUpstreamsThatSendTooMuch(t *testing.T) {
 				w.Header().Set("Content-Encoding", "gzip")
 				packedZeros(w, 80<<20)
 			},
-			502, "sent more than 64 MiB", calls.Failed, "64 MiB",
+			502, "sent more than 64 MiB", calls.Cut, "64 MiB",
 		},
 		"compresses 16 MB of an error": {
 			func(w http.ResponseWriter, _ *http.Request) {
@@ -263,14 +263,14 @@ func TestUpstreamsThatSendTooMuch(t *testing.T) {
 				w.Header().Set("Content-Length", fmt.Sprint(200<<20))
 				zeros(w, 200<<20)
 			},
-			502, "sent more than 64 MiB", calls.Failed, "64 MiB",
+			502, "sent more than 64 MiB", calls.Cut, "64 MiB",
 		},
 		"sends 200 MB": {
 			func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Content-Type", "application/json")
 				zeros(w, 200<<20)
 			},
-			502, "sent more than 64 MiB", calls.Failed, "64 MiB",
+			502, "sent more than 64 MiB", calls.Cut, "64 MiB",
 		},
 	}.meet(t)
 }

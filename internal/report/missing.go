@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/fit-eval/fit/ledger"
+	"github.com/fit-eval/fit/stats"
 )
 
 // Planned is the size of an experiment.
@@ -90,7 +91,7 @@ func (p *Planned) grown() []string {
 			"adding runs "+
 			"until something is significant inflates the false-positive rate, so p-values are multiplied by %d; "+
 			"--stop-early is a valid alternative",
-			strings.Join(p.Grown, "; "), len(p.Grown)+1))
+			strings.Join(p.Grown, "; "), stats.LooksFactor(len(p.Grown)+1)))
 	}
 	if len(p.ArmsAdded) > 0 {
 		effect := "whether they ran side by side is seen in the times of their runs"

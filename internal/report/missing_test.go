@@ -154,11 +154,11 @@ func TestAnEnlargedExperimentNeedsMoreEvidence(t *testing.T) {
 	}
 	planned.Grown = []string{"after 24 attempts from 12 tasks × 1 runs to 12 × 2"}
 	c := compareWith(t, planned, records)
-	if c.Decision.Claim == stats.Improved || c.Decision.PAdj != 2*c.Decision.P {
+	if c.Decision.Claim == stats.Improved || c.Decision.PAdj != 4*c.Decision.P {
 		t.Errorf("%+v", c.Decision)
 	}
 	wantIn(t, strings.Join(c.Warnings, "\n"), "the sample size was changed after results were recorded",
-		"after 24 attempts from 12 tasks", "multiplied by 2")
+		"after 24 attempts from 12 tasks", "multiplied by 4")
 }
 
 // Who adds arms until one wins finds a winner: the report says that arms were added, and among how

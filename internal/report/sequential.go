@@ -136,6 +136,7 @@ func (p *Pair) test(a, b *Group, pairs []stats.Pair, cfg CompareConfig) (stats.C
 		Seed:  cfg.Seed,
 		Tests: cfg.Tests,
 		Looks: p.Config.Looks,
+		Among: p.Config.Among,
 	}
 	first, second := a.completeTasks(), b.completeTasks()
 	if first == nil && second == nil {

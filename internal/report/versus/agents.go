@@ -56,6 +56,7 @@ func (b *builder) summary(g *arm) (AgentSummary, error) {
 		Limits:    g.Limits,
 		PassRate:  g.PassRate,
 		Bounds:    g.Bounds,
+		Score:     g.MeanScore,
 		PassAtK:   g.PassAtK,
 		PassHatK:  map[string]stats.AtK{},
 		BoundsOf:  maps.Clone(g.BoundsOf),

@@ -105,20 +105,31 @@ func agentSection(agents []AgentSummary) section {
 	s := section{
 		title: "Agents",
 		head: []string{
-			"agent", "pass rate", "corrected correctness", "blended", "median time", "median cost",
+			"agent", "pass rate", "score", "corrected correctness", "blended", "median time", "median cost",
 			"integrity flags", "runs", "excluded", "retried", "at a limit",
 		},
 	}
 	for i := range agents {
 		a := &agents[i]
 		s.rows = append(s.rows, []string{
-			a.Arm, report.BoundedPercent(a.PassRate, a.Bounds), correctedText(a), blendedText(a),
+			a.Arm, report.BoundedPercent(a.PassRate, a.Bounds), scoreText(a), correctedText(a), blendedText(a),
 			millis(a.Efficiency.WallClockMs),
 			display.FineCost(a.Efficiency.CostUSD), countsText(a.Integrity), fmt.Sprint(a.NRuns), excludedText(a),
 			countText(a.Retried), countsText(a.Limits),
 		})
 	}
 	return s
+}
+
+// scoreText shows the score where it is something else than the pass rate.
+func scoreText(a *AgentSummary) string {
+	if a.Score == nil || a.PassRate == nil || a.Score.Est == a.PassRate.Est {
+		return dash
+	}
+	if bounds, uncertain := a.BoundsOf["score"]; uncertain {
+		return report.BoundedPercent(a.Score, &bounds)
+	}
+	return report.BoundedPercent(a.Score, nil)
 }
 
 // correctedText shows the corrected rate of correctness, or why there is none.

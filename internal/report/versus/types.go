@@ -155,8 +155,10 @@ type AgentSummary struct {
 	Retried int            `json:"retriedRuns"`
 	Limits  map[string]int `json:"limits,omitempty"`
 	// PassRate is nil without any verdict.
-	PassRate *stats.Interval      `json:"passRate"`
-	Bounds   *report.Bounds       `json:"bounds,omitempty"`
+	PassRate *stats.Interval `json:"passRate"`
+	Bounds   *report.Bounds  `json:"bounds,omitempty"`
+	// Score is the mean over tasks where tasks have scores beside verdicts.
+	Score    *stats.Interval      `json:"score,omitempty"`
 	PassAtK  map[string]stats.AtK `json:"passAtK"`
 	PassHatK map[string]stats.AtK `json:"passHatK"`
 	// BoundsOf are what pass@k, pass^k and others would be for all outcomes of runs without one.

@@ -23,6 +23,7 @@ export interface AgentSummary {
   limits?: Record<string, number>;
   passRate: Interval | null;
   bounds?: { worst: number; best: number; lo: number; hi: number };
+  score?: Interval;
   passAtK: Record<string, { est: number; lo: number; hi: number } | { error: string }> | null;
   passHatK: Record<string, { est: number; lo: number; hi: number } | { error: string }> | null;
   boundsOf?: Record<string, { worst: number; best: number; lo: number; hi: number }>;
