@@ -15,6 +15,7 @@ import (
 	"github.com/fit-eval/fit/internal/cli/modelcli"
 	"github.com/fit-eval/fit/internal/cli/selfeditcli"
 	"github.com/fit-eval/fit/internal/cli/sessioncli"
+	"github.com/fit-eval/fit/internal/cli/skillcli"
 	"github.com/fit-eval/fit/internal/cli/statscli"
 	"github.com/fit-eval/fit/internal/cli/tracecli"
 	"github.com/fit-eval/fit/internal/cli/versuscli"
@@ -28,6 +29,7 @@ func commands(con *console.Console, registry *agent.Registry) []*cobra.Command {
 		tracecli.New(con, registry.Dialects()),
 		benchmarkcli.New(con, registry),
 		versuscli.New(con, registry),
+		skillcli.New(con, registry),
 		sessioncli.New(con, registry.Dialects(), registry.Secrets),
 		statscli.New(con),
 		modelcli.New(con),

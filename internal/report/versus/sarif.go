@@ -4,75 +4,15 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/fit-eval/fit/internal/evidence"
 	"github.com/fit-eval/fit/internal/judge"
 	"github.com/fit-eval/fit/internal/lazyregexp"
+	"github.com/fit-eval/fit/internal/sarif"
 	"github.com/fit-eval/fit/session"
 )
-
-// The parts of a SARIF 2.1.0 log that are written here.
-type sarifLog struct {
-	Schema  string     `json:"$schema"`
-	Version string     `json:"version"`
-	Runs    []sarifRun `json:"runs"`
-}
-
-type sarifRun struct {
-	Tool    sarifTool     `json:"tool"`
-	Results []sarifResult `json:"results"`
-	// ColumnKind says how columns are counted; there are none here, but validators require it.
-	ColumnKind string `json:"columnKind"`
-}
-
-type sarifTool struct {
-	Driver sarifDriver `json:"driver"`
-}
-
-type sarifDriver struct {
-	Name            string      `json:"name"`
-	SemanticVersion string      `json:"version,omitempty"`
-	Rules           []sarifRule `json:"rules"`
-}
-
-type sarifRule struct {
-	ID               string       `json:"id"`
-	ShortDescription sarifMessage `json:"shortDescription"`
-}
-
-type sarifMessage struct {
-	Text string `json:"text"`
-}
-
-type sarifResult struct {
-	RuleID     string          `json:"ruleId"`
-	RuleIndex  int             `json:"ruleIndex"`
-	Level      string          `json:"level"`
-	Message    sarifMessage    `json:"message"`
-	Locations  []sarifLocation `json:"locations,omitempty"`
-	Properties sarifProperties `json:"properties"`
-}
-
-type sarifLocation struct {
-	Physical sarifPhysical `json:"physicalLocation"`
-}
-
-type sarifPhysical struct {
-	Artifact sarifArtifact `json:"artifactLocation"`
-	Region   *sarifRegion  `json:"region,omitempty"`
-}
-
-type sarifArtifact struct {
-	URI string `json:"uri"`
-}
-
-type sarifRegion struct {
-	StartLine int `json:"startLine"`
-	EndLine   int `json:"endLine,omitempty"`
-}
 
 // sarifProperties say which run a finding is about. Removed says that the line is one of the file
 // before the change.
@@ -84,18 +24,13 @@ type sarifProperties struct {
 	Removed bool   `json:"removed,omitempty"`
 }
 
+// sarifRun is what is found in the runs of a report.
+type sarifRun struct{ *sarif.Run }
+
 // SARIF writes the integrity flags and what judges found wrong, each with its file and line, for
 // programs that show findings beside code.
 func (r *EvalReport) SARIF(w io.Writer) error {
-	run := sarifRun{
-		Tool: sarifTool{Driver: sarifDriver{
-			Name:            "fit versus",
-			SemanticVersion: r.Tool.Version,
-			Rules:           []sarifRule{},
-		}},
-		Results:    []sarifResult{},
-		ColumnKind: "unicodeCodePoints",
-	}
+	run := sarifRun{sarif.NewRun("fit versus", r.Tool.Version)}
 	for i := range r.Cells {
 		cell := &r.Cells[i]
 		for _, flag := range cell.Integrity {
@@ -106,15 +41,11 @@ func (r *EvalReport) SARIF(w io.Writer) error {
 			run.addVerdict(&cell.Verdicts[j], cell)
 		}
 	}
-	return robot(w, sarifLog{
-		Schema:  "https://json.schemastore.org/sarif-2.1.0.json",
-		Version: "2.1.0",
-		Runs:    []sarifRun{run},
-	})
+	return robot(w, run.Log())
 }
 
 // addVerdict adds the citations of members that failed a run, if the panel failed it, too.
-func (r *sarifRun) addVerdict(verdict *judge.PanelVerdict, cell *Cell) {
+func (r sarifRun) addVerdict(verdict *judge.PanelVerdict, cell *Cell) {
 	if verdict.Result == nil || *verdict.Result == judge.Pass {
 		return
 	}
@@ -139,55 +70,49 @@ func levelOf(severity session.Severity) string {
 	return "warning"
 }
 
-func (r *sarifRun) add(rule, meaning, level, message, address string, cell *Cell) {
-	rules := &r.Tool.Driver.Rules
-	at := slices.IndexFunc(*rules, func(known sarifRule) bool { return known.ID == rule })
-	if at < 0 {
-		at = len(*rules)
-		*rules = append(*rules, sarifRule{ID: rule, ShortDescription: sarifMessage{meaning}})
+func (r sarifRun) add(rule, meaning, level, message, address string, cell *Cell) {
+	properties := sarifProperties{
+		Task:    cell.Task,
+		Arm:     cell.Arm,
+		Run:     cell.Run,
+		Address: address,
 	}
-	result := sarifResult{
-		RuleID:    rule,
-		RuleIndex: at,
-		Level:     level,
-		Message:   sarifMessage{fmt.Sprintf("%s/%s/%d: %s", cell.Task, cell.Arm, cell.Run, message)},
-		Properties: sarifProperties{
-			Task:    cell.Task,
-			Arm:     cell.Arm,
-			Run:     cell.Run,
-			Address: address,
-		},
+	result := sarif.Result{
+		RuleID:  rule,
+		Level:   level,
+		Message: sarif.Message{Text: fmt.Sprintf("%s/%s/%d: %s", cell.Task, cell.Arm, cell.Run, message)},
 	}
 	if location, removed, ok := locate(address); ok {
-		result.Locations, result.Properties.Removed = []sarifLocation{location}, removed
+		result.Locations, properties.Removed = []sarif.Location{location}, removed
 	}
-	r.Results = append(r.Results, result)
+	result.Properties = properties
+	r.Add(meaning, result)
 }
 
 // place is file:12, file:12-14 or file:-11.
 var place = lazyregexp.New(`^(.+):(-?)(\d+)(?:-(\d+))?$`)
 
 // locate turns an address into a location in a file; other addresses have none.
-func locate(address string) (location sarifLocation, removed, ok bool) {
+func locate(address string) (location sarif.Location, removed, ok bool) {
 	parts := place.FindStringSubmatch(address)
 	if parts == nil {
 		if address == "" || strings.Contains(address, ":") || address == "verify" {
-			return sarifLocation{}, false, false
+			return sarif.Location{}, false, false
 		}
 		location.Physical.Artifact.URI = uri(address) // a whole file
 		return location, false, true
 	}
 	if parts[1] == "trace" || parts[1] == "req" {
-		return sarifLocation{}, false, false
+		return sarif.Location{}, false, false
 	}
 	start, err := strconv.Atoi(parts[3])
 	if err != nil || start < 1 {
-		return sarifLocation{}, false, false
+		return sarif.Location{}, false, false
 	}
 	end, _ := strconv.Atoi(parts[4])
-	location.Physical = sarifPhysical{
-		Artifact: sarifArtifact{uri(parts[1])},
-		Region:   &sarifRegion{StartLine: start, EndLine: max(0, end)},
+	location.Physical = sarif.Physical{
+		Artifact: sarif.Artifact{URI: uri(parts[1])},
+		Region:   &sarif.Region{StartLine: start, EndLine: max(0, end)},
 	}
 	if end < start {
 		location.Physical.Region.EndLine = 0

@@ -1,0 +1,408 @@
+package skill
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/fit-eval/fit/internal/document"
+	"github.com/fit-eval/fit/internal/jsontape"
+)
+
+// evalsFile has the test cases of a skill, relative to its directory.
+const evalsFile = "evals/evals.json"
+
+// Evals are the test cases of a skill.
+type Evals struct {
+	SkillName string // empty where the file does not say
+	Cases     []Case
+	// Notes say what is probably not meant as it is read; they stop nothing.
+	Notes []*document.Error
+}
+
+// Case is one test case.
+type Case struct {
+	ID   string
+	Name string // for people; empty where the file has none
+	Line int
+	// Prompt is what the agent is told, Expected what a good answer is.
+	Prompt, Expected string
+	// Statements are sentences about the run that somebody judges. Where a file has only
+	// expected_output, that is the one.
+	Statements []Statement
+	// Checks are ready checks that code decides, as datasets have them.
+	Checks     []json.RawMessage
+	ChecksLine int
+	// Files are put into the working directory, named as the file names them.
+	Files []Statement
+	// Silent says that the skill should not be used.
+	Silent bool
+}
+
+// Statement is a text of the file with the line that it begins on.
+type Statement struct {
+	Text string
+	Line int
+}
+
+// maxCases bounds the test cases of one file.
+const maxCases = 2000
+
+// ParseEvals reads evals.json as people write it. The error joins everything that is wrong, each a
+// *document.Error.
+func ParseEvals(name string, source []byte) (*Evals, error) {
+	r, err := newReader(name, source)
+	if err != nil {
+		return nil, err
+	}
+	evals := &Evals{}
+	list := r.cases(evals)
+	seen := map[string]int{}
+	for value := range list.Elements() {
+		if len(evals.Cases) == maxCases {
+			r.wrong(value, "there are more than %d cases; split the file", maxCases)
+			break
+		}
+		c := r.evalCase(value, len(evals.Cases)+1)
+		if first, twice := seen[c.ID]; twice {
+			r.wrong(value, "the id %s is that of line %d too; ids are unique", c.ID, first)
+		}
+		seen[c.ID] = c.Line
+		evals.Cases = append(evals.Cases, c)
+	}
+	if list.Kind() == jsontape.Array && len(evals.Cases) == 0 {
+		r.wrong(list, "evals is empty; add a case with a prompt")
+	}
+	evals.Notes = r.notes
+	return evals, errors.Join(r.problems...)
+}
+
+// reader reads a JSON file of test cases or queries and collects what is wrong with it.
+type reader struct {
+	name     string
+	source   []byte
+	top      jsontape.Value
+	parser   jsontape.Parser
+	problems []error
+	notes    []*document.Error
+	wrongs   int
+}
+
+// maxProblems is how many problems of a file are reported.
+const maxProblems = 50
+
+func newReader(name string, source []byte) (*reader, error) {
+	source = bytes.TrimPrefix(source, []byte("\uFEFF"))
+	if _, err := document.JSONValue(source); err != nil {
+		if placed, ok := errors.AsType[*document.Error](err); ok {
+			placed.File = name
+		}
+		return nil, err
+	}
+	r := &reader{name: name, source: source}
+	r.top, _ = r.parser.Parse(source) // it is valid JSON
+	return r, nil
+}
+
+func (r *reader) at(value jsontape.Value, format string, args ...any) *document.Error {
+	return &document.Error{File: r.name, Line: r.line(value), Msg: fmt.Sprintf(format, args...)}
+}
+
+func (r *reader) line(value jsontape.Value) int {
+	if !value.Exists() {
+		return 0
+	}
+	start, _ := value.Span()
+	return 1 + bytes.Count(r.source[:start], []byte("\n"))
+}
+
+func (r *reader) wrong(value jsontape.Value, format string, args ...any) {
+	if r.wrongs++; r.wrongs <= maxProblems {
+		r.problems = append(r.problems, r.at(value, format, args...))
+	}
+}
+
+// renames says what to rename in layouts that are not this one.
+var renames = []struct{ key, to string }{
+	{"test_cases", `rename test_cases to evals, and in each case expected_behavior to assertions`},
+	{"cases", `rename cases to evals, in each case input to prompt, and make "checks" of the commands (command) and ` +
+		`"assertions" of the rubric`},
+	{"tests", `rename tests to evals; a case has a prompt and assertions`},
+	{"queries", `these are queries that should trigger the skill or not: fit skill trigger --queries FILE`},
+}
+
+// cases finds the list of cases; a missing value where the file has another layout.
+func (r *reader) cases(evals *Evals) jsontape.Value {
+	if r.top.Kind() == jsontape.Array {
+		for one := range r.top.Elements() {
+			if one.Get("query").Exists() {
+				r.wrong(r.top, "this is a list of queries, not of cases: fit skill trigger --queries %s", r.name)
+				return jsontape.Value{}
+			}
+		}
+		return r.top
+	}
+	list := r.top.Get("evals")
+	if list.Kind() == jsontape.Array {
+		evals.SkillName = r.text(r.top.Get("skill_name"))
+		return list
+	}
+	if list.Exists() {
+		r.wrong(list, "evals is not a list of cases")
+		return jsontape.Value{}
+	}
+	keys, hint := memberNames(r.top), `write {"skill_name": "…", "evals": [{"prompt": "…", "assertions": ["…"]}]}`
+	for _, one := range renames {
+		if slices.Contains(keys, one.key) {
+			hint = one.to
+			break
+		}
+	}
+	found := "no keys"
+	if len(keys) > 0 {
+		found = "the keys " + strings.Join(keys, ", ")
+	}
+	r.wrong(r.top, "there is no list evals, but %s; %s", found, hint)
+	return jsontape.Value{}
+}
+
+func memberNames(value jsontape.Value) []string {
+	var names []string
+	for name := range value.Members() {
+		if len(names) == 12 {
+			return append(names, "…")
+		}
+		names = append(names, strings.Clone(name))
+	}
+	return names
+}
+
+func (r *reader) text(value jsontape.Value) string { return strings.Clone(value.Text()) }
+
+// caseKeys are the keys of a case, those that only describe it included.
+var caseKeys = []string{
+	"id", "prompt", "expected_output", "files", "assertions", "expectations", "scorers", "checks", "name", "eval_name",
+	"category", "type", "tags", "description", "notes", "should_trigger", "negative", "rationale", "title",
+	"difficulty",
+}
+
+func (r *reader) evalCase(value jsontape.Value, number int) Case {
+	c := Case{ID: strconv.Itoa(number), Line: r.line(value)}
+	if value.Kind() != jsontape.Object {
+		r.wrong(value, "case %d is not an object with a prompt", number)
+		return c
+	}
+	for key, member := range value.Members() {
+		if !slices.Contains(caseKeys, key) {
+			r.notes = append(r.notes, r.at(member, "case %d: %q is not a key that is read", number, key))
+		}
+	}
+	if id := value.Get("id"); id.Exists() {
+		c.ID = r.id(id)
+	}
+	c.Name = r.text(value.Get("name"))
+	if c.Name == "" {
+		c.Name = r.text(value.Get("eval_name"))
+	}
+	if c.Prompt = r.text(value.Get("prompt")); strings.TrimSpace(c.Prompt) == "" {
+		hint := ""
+		for _, other := range []string{"input", "query", "task", "instruction", "user_prompt"} {
+			if value.Get(other).Kind() == jsontape.String {
+				hint = "; rename " + other + " to prompt"
+			}
+		}
+		r.wrong(value, "case %s has no prompt%s", c.ID, hint)
+	}
+	c.Expected = r.text(value.Get("expected_output"))
+	c.Statements = slices.Concat(r.statements(value, "assertions", c.ID), r.statements(value, "expectations", c.ID))
+	r.scorers(&c, value.Get("scorers"))
+	r.checks(&c, value.Get("checks"))
+	if expected := value.Get("expected_output"); len(c.Statements)+len(c.Checks) == 0 && c.Expected != "" {
+		c.Statements = []Statement{{Text: c.Expected, Line: r.line(expected)}}
+	}
+	for _, file := range r.texts(value.Get("files"), "files", c.ID, "path") {
+		c.Files = append(c.Files, file)
+	}
+	c.Silent = isSilent(value)
+	if len(c.Statements)+len(c.Checks) == 0 && !c.Silent {
+		r.wrong(value, "case %s has nothing to judge by; add assertions, checks or an expected_output", c.ID)
+	}
+	return c
+}
+
+// id returns an id, which is a number or a text.
+func (r *reader) id(value jsontape.Value) string {
+	switch value.Kind() {
+	case jsontape.String:
+		if text := strings.TrimSpace(r.text(value)); text != "" {
+			return text
+		}
+	case jsontape.Number:
+		start, end := value.Span()
+		return string(r.source[start:end])
+	}
+	r.wrong(value, "an id is a number or a word")
+	return "?"
+}
+
+func (r *reader) statements(value jsontape.Value, key, id string) []Statement {
+	return r.texts(value.Get(key), key, id, "text")
+}
+
+// texts reads a list of texts, or of objects that have one under a name.
+func (r *reader) texts(list jsontape.Value, key, id, name string) []Statement {
+	switch list.Kind() {
+	case jsontape.Missing, jsontape.Null:
+		return nil
+	case jsontape.String:
+		return []Statement{{Text: r.text(list), Line: r.line(list)}}
+	case jsontape.Array:
+	default:
+		r.wrong(list, "case %s: %s is not a list of texts", id, key)
+		return nil
+	}
+	var found []Statement
+	for one := range list.Elements() {
+		text := one
+		if one.Kind() == jsontape.Object {
+			for _, known := range []string{name, "assertion", "expectation", "statement", "description"} {
+				if text = one.Get(known); text.Exists() {
+					break
+				}
+			}
+		}
+		if text.Kind() != jsontape.String || strings.TrimSpace(text.Text()) == "" {
+			r.wrong(one, "case %s: %s: want a text, or an object with a %s", id, key, name)
+			continue
+		}
+		found = append(found, Statement{Text: strings.TrimSpace(r.text(text)), Line: r.line(text)})
+	}
+	return found
+}
+
+// scorers reads scorers: a regular expression is a check, what a model judges a statement.
+func (r *reader) scorers(c *Case, list jsontape.Value) {
+	if list.Exists() && list.Kind() != jsontape.Array {
+		r.wrong(list, "case %s: scorers is not a list", c.ID)
+	}
+	for one := range list.Elements() {
+		kind := one.TextOf("type")
+		switch kind {
+		case "regex":
+			pattern := r.text(one.Get("pattern"))
+			if _, err := regexp.Compile(pattern); err != nil || pattern == "" {
+				r.wrong(one, "case %s: scorers: %q is not a regular expression (RE2)", c.ID, pattern)
+				continue
+			}
+			check, _ := json.Marshal(map[string]string{"matches": pattern, "name": r.text(one.Get("name"))})
+			c.Checks, c.ChecksLine = append(c.Checks, check), r.line(one)
+		case "llm_judge":
+			criterion := r.text(one.Get("criterion"))
+			if strings.TrimSpace(criterion) == "" {
+				r.wrong(one, "case %s: scorers: the criterion is missing", c.ID)
+				continue
+			}
+			c.Statements = append(c.Statements, Statement{Text: criterion, Line: r.line(one)})
+		default:
+			r.wrong(one, "case %s: scorers: the type is regex or llm_judge, not %q", c.ID, kind)
+		}
+	}
+}
+
+// checks keeps ready checks; whoever applies them knows their kinds.
+func (r *reader) checks(c *Case, list jsontape.Value) {
+	if list.Exists() && list.Kind() != jsontape.Array {
+		r.wrong(list, "case %s: checks is not a list", c.ID)
+	}
+	for one := range list.Elements() {
+		if one.Kind() != jsontape.Object {
+			r.wrong(one, `case %s: a check is an object, such as {"contains": ["…"]}`, c.ID)
+			continue
+		}
+		start, end := one.Span()
+		c.Checks = append(c.Checks, slices.Clone(r.source[start:end]))
+		if c.ChecksLine == 0 {
+			c.ChecksLine = r.line(one)
+		}
+	}
+}
+
+// silentWords are how people mark cases in which the skill should not be used.
+var silentWords = []string{
+	"non-trigger", "non_trigger", "nontrigger", "no-trigger", "should-not-trigger", "should_not_trigger", "negative",
+	"restraint", "negative-trigger",
+}
+
+func isSilent(value jsontape.Value) bool {
+	if trigger := value.Get("should_trigger"); trigger.Exists() {
+		return trigger.Kind() == jsontape.False
+	}
+	if value.Get("negative").Kind() == jsontape.True {
+		return true
+	}
+	for _, key := range []string{"category", "type"} {
+		if slices.Contains(silentWords, strings.ToLower(strings.TrimSpace(value.TextOf(key)))) {
+			return true
+		}
+	}
+	return false
+}
+
+// Query is one query of a trigger test.
+type Query struct {
+	Text   string
+	Should bool // the skill should be used
+	Line   int
+}
+
+// ParseQueries reads a file of trigger queries. The error joins everything that is wrong.
+func ParseQueries(name string, source []byte) ([]Query, error) {
+	r, err := newReader(name, source)
+	if err != nil {
+		return nil, err
+	}
+	list := r.top
+	if list.Kind() == jsontape.Object {
+		for _, key := range []string{"queries", "trigger_queries", "evals"} {
+			if list = r.top.Get(key); list.Exists() {
+				break
+			}
+		}
+	}
+	if list.Kind() != jsontape.Array {
+		r.wrong(r.top, `want a list [{"query": "…", "should_trigger": true}, …], found the keys %s`,
+			strings.Join(memberNames(r.top), ", "))
+	}
+	var queries []Query
+	seen := map[string]int{}
+	for one := range list.Elements() {
+		q := Query{Text: r.text(one.Get("query")), Line: r.line(one)}
+		should := one.Get("should_trigger")
+		switch {
+		case strings.TrimSpace(q.Text) == "":
+			r.wrong(one, "there is no query")
+			continue
+		case should.Kind() != jsontape.True && should.Kind() != jsontape.False:
+			r.wrong(one, "should_trigger is missing: true or false")
+			continue
+		case seen[q.Text] > 0:
+			r.wrong(one, "the query is that of line %d too", seen[q.Text])
+			continue
+		case utf8.RuneCountInString(q.Text) > 20_000:
+			r.wrong(one, "the query is longer than 20000 characters")
+			continue
+		}
+		q.Should, seen[q.Text] = should.Kind() == jsontape.True, q.Line
+		queries = append(queries, q)
+	}
+	if len(queries) == 0 && len(r.problems) == 0 {
+		r.wrong(r.top, "there is no query")
+	}
+	return queries, errors.Join(r.problems...)
+}

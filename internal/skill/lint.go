@@ -1,0 +1,352 @@
+package skill
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/fit-eval/fit/internal/document"
+	"github.com/fit-eval/fit/internal/lazyregexp"
+	"github.com/fit-eval/fit/internal/tree"
+	"github.com/fit-eval/fit/redact"
+)
+
+// The levels of findings.
+const (
+	LevelError   = "error"   // the specification is violated, or something cannot work
+	levelWarning = "warning" // it works, and probably not as it is meant
+)
+
+// Finding is one thing that is wrong with a skill.
+type Finding struct {
+	Rule    string `json:"rule"`
+	Level   string `json:"level"`
+	File    string `json:"file"` // relative to the skill's directory
+	Line    int    `json:"line,omitempty"`
+	Message string `json:"message"`
+}
+
+// Rules says what each rule is about.
+var Rules = map[string]string{
+	"skill-file":       "A skill is a directory with a SKILL.md.",
+	"front-matter":     "SKILL.md begins with valid YAML between two lines of dashes.",
+	"unknown-key":      "The front matter has the keys of the specification.",
+	"name":             "The name has 1 to 64 characters: a-z, 0-9 and single dashes inside.",
+	"name-directory":   "The name is that of the directory.",
+	"description":      "The description has 1 to 1024 characters.",
+	"description-when": "The description says when to use the skill: it is all that the model sees before it opens it.",
+	"compatibility":    "Compatibility has at most 500 characters.",
+	"metadata":         "Metadata is a map of texts.",
+	"body-length":      "The body has at most 500 lines and 5000 tokens.",
+	"missing-file":     "Files that the body refers to exist.",
+	"not-executable":   "Scripts that begin with #! have the run bit.",
+	"absolute-path":    "No path of somebody's machine is in the skill.",
+	"secret":           "No credential is in the skill.",
+	"evals":            "The test cases can be read.",
+	"queries":          "The trigger queries can be read.",
+	"unreadable":       "Every file can be read.",
+}
+
+// queryFiles are the names that a file of trigger queries may have, relative to the skill.
+var queryFiles = []string{
+	"evals/queries.json", "evals/trigger-queries.json", "evals/trigger_queries.json", "evals/trigger-evals.json",
+	"evals/trigger_eval.json", "evals/eval_queries.json",
+}
+
+// The bounds of the specification.
+const (
+	maxName          = 64
+	maxDescription   = 1024
+	maxCompatibility = 500
+	maxBodyLines     = 500
+	maxBodyTokens    = 5000
+)
+
+// Lint checks the skill in a directory, whose name is given as well.
+func Lint(root *os.Root, name string) []Finding {
+	l := &linter{root: root, name: name, redactor: redact.New(redact.Config{})}
+	text, err := ReadFile(root, FileName)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		l.add("skill-file", LevelError, FileName, 0, "there is no SKILL.md")
+	case err != nil:
+		l.add("skill-file", LevelError, FileName, 0, "%v", err)
+	default:
+		l.skillFile(text)
+	}
+	l.tests()
+	l.files()
+	slices.SortStableFunc(l.found, func(a, b Finding) int {
+		return cmp.Or(cmp.Compare(a.Level, b.Level), cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line))
+	})
+	return l.found
+}
+
+type linter struct {
+	root     *os.Root
+	name     string
+	redactor *redact.Redactor
+	found    []Finding
+}
+
+func (l *linter) add(rule, level, file string, line int, format string, args ...any) {
+	l.found = append(l.found, Finding{
+		Rule:    rule,
+		Level:   level,
+		File:    file,
+		Line:    line,
+		Message: fmt.Sprintf(format, args...),
+	})
+}
+
+// place adds the problems of a file, each at its line.
+func (l *linter) place(rule, level string, err error) {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, one := range joined.Unwrap() {
+			l.place(rule, level, one)
+		}
+		return
+	}
+	if placed, ok := errors.AsType[*document.Error](err); ok {
+		l.add(rule, level, placed.File, placed.Line, "%s", placed.Msg)
+	} else if err != nil {
+		l.add(rule, level, FileName, 0, "%v", err)
+	}
+}
+
+// frontKeys are the keys of the specification, and those that agents read beside them.
+var frontKeys = []string{
+	"name", "description", "license", "compatibility", "metadata", "allowed-tools", "disable-model-invocation",
+	"user-invocable", "argument-hint", "model", "context", "agent", "hooks",
+}
+
+func (l *linter) skillFile(text []byte) {
+	settings, body, err := document.FrontMatter(FileName, text)
+	switch {
+	case err != nil:
+		l.place("front-matter", LevelError, err)
+		body = text
+	case settings == nil:
+		l.add("front-matter", LevelError, FileName, 1, "there is no front matter; begin the file with ---, a name, a "+
+			"description and ---")
+	default:
+		l.settings(settings)
+	}
+	l.body(string(body), bytes.Count(text[:len(text)-len(body)], []byte("\n")))
+}
+
+func (l *linter) settings(doc *document.Document) {
+	said := map[string]any{}
+	if err := doc.Decode(&said); err != nil {
+		l.place("front-matter", LevelError, err)
+		return
+	}
+	at := func(key string) int { return doc.ErrorAt([]string{key}, "").Line }
+	for _, key := range slices.Sorted(maps.Keys(said)) {
+		if !slices.Contains(frontKeys, key) {
+			l.add("unknown-key", levelWarning, FileName, at(key), "%s is not a key of the specification; put it below "+
+				"metadata", key)
+		}
+	}
+	l.skillName(said["name"], at("name"))
+	l.description(said["description"], at("description"))
+	if text, isText := said["compatibility"].(string); said["compatibility"] != nil &&
+		(!isText || utf8.RuneCountInString(text) > maxCompatibility) {
+		l.add("compatibility", LevelError, FileName, at("compatibility"), "compatibility must be a text of at most %d "+
+			"characters", maxCompatibility)
+	}
+	if said["metadata"] != nil {
+		entries, isMap := said["metadata"].(map[string]any)
+		if !isMap {
+			l.add("metadata", LevelError, FileName, at("metadata"), "metadata must be a map of texts")
+		}
+		for key, value := range entries {
+			if _, isText := value.(string); !isText {
+				l.add("metadata", levelWarning, FileName, at("metadata"), "metadata.%s must be a text; put it in quotes",
+					key)
+			}
+		}
+	}
+}
+
+var goodName = lazyregexp.New(`^[a-z0-9]+(-[a-z0-9]+)*$`)
+
+func (l *linter) skillName(value any, line int) {
+	name, isText := value.(string)
+	switch {
+	case !isText || name == "":
+		l.add("name", LevelError, FileName, max(line, 1), "the name is missing; write name: %s", l.name)
+	case len(name) > maxName || !goodName.Get().MatchString(name):
+		l.add("name", LevelError, FileName, line, "the name %q must have at most %d characters of a-z, 0-9 and -, no "+
+			"dash at the ends and no two in a row", name, maxName)
+	case name != l.name:
+		l.add("name-directory", LevelError, FileName, line, "the name %s differs from that of the directory, %s; "+
+			"rename one", name, l.name)
+	}
+}
+
+// whenWords are what descriptions say about when to use a skill.
+var whenWords = lazyregexp.New(`(?i)\b(when|whenever|use (it|this|for|to|if|before|after|proactively)|` +
+	`if (the|you|a|an)|trigger|triggers|before|after|asks?|asked|mentions?|invoke|activate|for any|should be used)\b`)
+
+func (l *linter) description(value any, line int) {
+	text, isText := value.(string)
+	runes := utf8.RuneCountInString(text)
+	switch {
+	case !isText || strings.TrimSpace(text) == "":
+		l.add("description", LevelError, FileName, max(line, 1), "the description is missing: agents decide by it "+
+			"whether to open the skill")
+	case runes > maxDescription:
+		l.add("description", LevelError, FileName, line, "the description has %d characters; at most %d", runes,
+			maxDescription)
+	case len(text) == runes && !whenWords.Get().MatchString(text): // other languages have other words
+		l.add("description-when", levelWarning, FileName, line, "the description does not say when to use the skill; "+
+			"add a sentence such as: Use it when …")
+	}
+}
+
+var (
+	linkTarget = lazyregexp.New(`\]\(([^)\s]+)\)`)
+	skillPath  = lazyregexp.New("(?:^|[\\s`\"'(])((?:\\./)?(?:scripts|references|assets)/" +
+		`[A-Za-z0-9_./-]*[A-Za-z0-9_-])`)
+	absolutePath = lazyregexp.New(`(/Users/[A-Za-z0-9_.-]+|/home/[A-Za-z0-9_.-]+|[A-Z]:\\Users\\[A-Za-z0-9_.-]+)`)
+)
+
+func (l *linter) body(body string, before int) {
+	lines := strings.Count(body, "\n")
+	if tokens := len(body) / 4; lines > maxBodyLines || tokens > maxBodyTokens {
+		l.add("body-length", levelWarning, FileName, before+1, "the body has %d lines and about %d tokens; at most %d "+
+			"and %d are meant: move parts into references/", lines, tokens, maxBodyLines, maxBodyTokens)
+	}
+	seen, fenced := map[string]bool{}, false
+	for i, line := range strings.Split(body, "\n") {
+		if strings.HasPrefix(strings.TrimSpace(line), "```") {
+			fenced = !fenced
+		}
+		var targets []string
+		if !fenced {
+			for _, found := range linkTarget.Get().FindAllStringSubmatch(line, -1) {
+				targets = append(targets, found[1])
+			}
+		}
+		for _, found := range skillPath.Get().FindAllStringSubmatch(line, -1) {
+			targets = append(targets, found[1])
+		}
+		for _, target := range targets {
+			l.refersTo(target, before+i+1, seen)
+		}
+	}
+}
+
+// refersTo checks one reference of the body.
+func (l *linter) refersTo(target string, line int, seen map[string]bool) {
+	target, _, _ = strings.Cut(target, "#")
+	if target == "" || strings.Contains(target, ":") || strings.HasPrefix(target, "/") || strings.ContainsAny(target,
+		"<>*{}$") {
+		return
+	}
+	name := path.Clean(target)
+	if seen[name] || strings.HasPrefix(name, "../") {
+		return
+	}
+	seen[name] = true
+	if _, err := l.root.Stat(name); errors.Is(err, fs.ErrNotExist) {
+		l.add("missing-file", LevelError, FileName, line, "%s does not exist", name)
+	}
+}
+
+// tests checks the evals and the queries.
+func (l *linter) tests() {
+	if text, ok := l.test(evalsFile, "evals"); ok {
+		evals, err := ParseEvals(evalsFile, text)
+		l.place("evals", LevelError, err)
+		if evals != nil {
+			for _, note := range evals.Notes {
+				l.place("evals", levelWarning, note)
+			}
+			for i := range evals.Cases {
+				l.caseFiles(&evals.Cases[i])
+			}
+		}
+	}
+	for _, name := range queryFiles {
+		if text, ok := l.test(name, "queries"); ok {
+			_, err := ParseQueries(name, text)
+			l.place("queries", LevelError, err)
+		}
+	}
+}
+
+func (l *linter) test(name, rule string) ([]byte, bool) {
+	text, err := ReadFile(l.root, name)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		l.add(rule, LevelError, name, 0, "%v", err)
+	}
+	return text, err == nil
+}
+
+// caseFiles warns of files of a case that are not in the skill; they may be in the repository.
+func (l *linter) caseFiles(c *Case) {
+	for _, file := range c.Files {
+		if _, err := l.root.Stat(path.Clean(file.Text)); err != nil {
+			l.add("evals", levelWarning, evalsFile, file.Line, "case %s: %s is not in the skill; it must be in its "+
+				"repository", c.ID, file.Text)
+		}
+	}
+}
+
+// files looks at every file of the skill.
+func (l *linter) files() {
+	walk := tree.Walk{MaxFiles: maxFiles, MaxBytes: maxTree}
+	err := walk.Each(l.root, func(_ *os.Root, e tree.Entry) error {
+		if !e.IsRegular() || e.Size > MaxFile || strings.HasPrefix(e.Path, ".git/") {
+			return nil
+		}
+		text, err := ReadFile(l.root, e.Path)
+		if err != nil {
+			l.add("unreadable", LevelError, e.Path, 0, "%v", err)
+			return nil
+		}
+		if bytes.HasPrefix(text, []byte("#!")) && e.Mode&0o100 == 0 {
+			l.add("not-executable", levelWarning, e.Path, 1, "it begins with #! and has no run bit; chmod +x it")
+		}
+		if bytes.IndexByte(text, 0) >= 0 {
+			return nil // not a text
+		}
+		l.lines(e.Path, string(text))
+		return nil
+	})
+	if errors.As(err, new(*tree.LimitError)) {
+		err = fmt.Errorf("the skill holds more than %d files or %d MiB", maxFiles, maxTree>>20)
+	}
+	if err != nil {
+		l.add("unreadable", LevelError, ".", 0, "%v", err)
+	}
+}
+
+func (l *linter) lines(file, text string) {
+	if l.redactor.String(text) != text {
+		at := 0
+		for i, line := range strings.Split(text, "\n") {
+			if l.redactor.String(line) != line {
+				at = i + 1
+				break
+			}
+		}
+		l.add("secret", LevelError, file, at, "it looks like a credential; remove it and revoke it")
+	}
+	for i, line := range strings.Split(text, "\n") {
+		if found := absolutePath.Get().FindString(line); found != "" {
+			l.add("absolute-path", levelWarning, file, i+1, "%s is a path of one machine", found)
+			return // one for each file is enough to see it
+		}
+	}
+}
