@@ -226,9 +226,7 @@ func (r *reader) evalCase(value jsontape.Value, number int) Case {
 	if expected := value.Get("expected_output"); len(c.Statements)+len(c.Checks) == 0 && c.Expected != "" {
 		c.Statements = []Statement{{Text: c.Expected, Line: r.line(expected)}}
 	}
-	for _, file := range r.texts(value.Get("files"), "files", c.ID, "path") {
-		c.Files = append(c.Files, file)
-	}
+	c.Files = r.texts(value.Get("files"), "files", c.ID, "path")
 	c.Silent = isSilent(value)
 	if len(c.Statements)+len(c.Checks) == 0 && !c.Silent {
 		r.wrong(value, "case %s has nothing to judge by; add assertions, checks or an expected_output", c.ID)
