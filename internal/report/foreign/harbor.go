@@ -63,7 +63,7 @@ type harborUsage struct {
 }
 
 type harborRewards struct {
-	Rewards map[string]float64 `json:"rewards"`
+	Rewards map[string]*float64 `json:"rewards"`
 }
 
 type harborException struct {
@@ -153,7 +153,7 @@ func (trial *harborTrial) rewards(r *ledger.Record) {
 	if r.Verdict == ledger.Error {
 		return
 	}
-	rewards := map[string]float64{}
+	rewards := map[string]*float64{}
 	if r.HiddenTests != nil {
 		for _, raw := range r.HiddenTests.Details {
 			var row struct {
@@ -164,7 +164,7 @@ func (trial *harborTrial) rewards(r *ledger.Record) {
 				continue
 			}
 			if row.Step == "" {
-				rewards[row.Test] = *row.Reward
+				rewards[row.Test] = row.Reward
 				continue
 			}
 			i := slices.IndexFunc(trial.Steps, func(step harborStep) bool { return step.Name == row.Step })
@@ -172,20 +172,21 @@ func (trial *harborTrial) rewards(r *ledger.Record) {
 				i = len(trial.Steps)
 				trial.Steps = append(trial.Steps, harborStep{
 					Name:     row.Step,
-					Verifier: &harborRewards{Rewards: map[string]float64{}},
+					Verifier: &harborRewards{Rewards: map[string]*float64{}},
 				})
 			}
-			trial.Steps[i].Verifier.Rewards[row.Key] = *row.Reward
+			trial.Steps[i].Verifier.Rewards[row.Key] = row.Reward
 		}
 	}
 	if len(rewards) == 0 {
-		rewards["reward"] = 0
+		reward := new(float64)
 		switch {
 		case r.Score != nil:
-			rewards["reward"] = *r.Score
+			reward = r.Score
 		case r.Verdict == ledger.Pass:
-			rewards["reward"] = 1
+			*reward = 1
 		}
+		rewards["reward"] = reward
 	}
 	trial.Verifier = &harborRewards{Rewards: rewards}
 }

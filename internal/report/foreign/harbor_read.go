@@ -61,6 +61,7 @@ func readHarbor(s *source, path string) error {
 	if err := json.Unmarshal(content, &job); err != nil {
 		return err
 	}
+	s.absentTrials()
 	trace := filepath.Join(filepath.Dir(path), "agent", "trajectory.json")
 	if job.TaskName != "" {
 		if _, err := os.Lstat(trace); err != nil {
@@ -79,6 +80,25 @@ func readHarbor(s *source, path string) error {
 		}
 	}
 	return nil
+}
+
+// absentTrials notes how many trials of a job have no result: the job was cut.
+func (s *source) absentTrials() {
+	content, err := readBounded(filepath.Join(s.root, harborFile))
+	if err != nil || len(s.records) > 0 {
+		return
+	}
+	var job struct {
+		Total  int               `json:"n_total_trials"`
+		Trials []json.RawMessage `json:"trial_results"`
+	}
+	trials, _ := filepath.Glob(filepath.Join(escapeGlob(s.root), "*", harborFile))
+	if json.Unmarshal(content, &job) != nil {
+		return // whoever reads the trials says so
+	}
+	if have := max(len(trials), len(job.Trials)); have < job.Total {
+		s.doubt("%d of %d trials have a result", have, job.Total)
+	}
 }
 
 // readBounded reads a file that is not too large.
@@ -172,7 +192,12 @@ func (s *source) rewarded(r *ledger.Record, trial *harborTrial) error {
 			return err
 		}
 	}
-	return s.scored(r, trial.Verifier.Rewards[name], true)
+	reward := trial.Verifier.Rewards[name]
+	if reward == nil {
+		failed(r, "the verifier gave no "+name)
+		return nil
+	}
+	return s.scored(r, *reward, true)
 }
 
 // msOf is a moment in epoch milliseconds; 0 where it is not known.

@@ -87,43 +87,6 @@ func isInspect(file string) bool {
 	})
 }
 
-// inspectLog is what is read of a log as a whole.
-type inspectLog struct {
-	Status string `json:"status"`
-	Eval   struct {
-		Task        string          `json:"task"`
-		TaskVersion json.RawMessage `json:"task_version"`
-		TaskArgs    json.RawMessage `json:"task_args"`
-		Model       string          `json:"model"`
-		ModelArgs   json.RawMessage `json:"model_args"`
-		Solver      string          `json:"solver"`
-		SolverArgs  json.RawMessage `json:"solver_args"`
-		Created     string          `json:"created"`
-		Dataset     struct {
-			Name    string `json:"name"`
-			Samples *int   `json:"samples"`
-		} `json:"dataset"`
-		Config struct {
-			Limit         json.RawMessage `json:"limit"`
-			Epochs        *int            `json:"epochs"`
-			EpochsReducer []string        `json:"epochs_reducer"`
-			MessageLimit  json.RawMessage `json:"message_limit"`
-			TokenLimit    json.RawMessage `json:"token_limit"`
-			TimeLimit     json.RawMessage `json:"time_limit"`
-			WorkingLimit  json.RawMessage `json:"working_limit"`
-			CostLimit     json.RawMessage `json:"cost_limit"`
-		} `json:"config"`
-	} `json:"eval"`
-	Results *struct {
-		Total     *int `json:"total_samples"`
-		Completed *int `json:"completed_samples"`
-	} `json:"results"`
-	Error *struct {
-		Message string `json:"message"`
-	} `json:"error"`
-	Invalidated bool `json:"invalidated"`
-}
-
 // inspection is a log that is being read.
 type inspection struct {
 	*source
@@ -133,6 +96,7 @@ type inspection struct {
 	scores  [][]inspectScore // of each
 	scorers []string
 	samples int
+	reduced []inspectReduction
 	// packed is the size of the archive, unpacked that of what was read of it.
 	packed, unpacked int64
 
@@ -187,6 +151,15 @@ func (in *inspection) archive(file string) error {
 	}
 	if err := in.header(members); err != nil {
 		return err
+	}
+	if member := members["reductions.json"]; member != nil {
+		text, err := in.unpack(member)
+		if err == nil {
+			err = decodeJSON(text, &in.reduced)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", member.Name, err)
+		}
 	}
 	in.records = slices.Grow(in.records, min(len(archive.File), maxReserved)) // growing takes twice the memory
 	for _, member := range archive.File {
@@ -262,12 +235,14 @@ func (in *inspection) document(file string) error {
 	defer opened.Close()
 	whole := map[string]json.RawMessage{}
 	err = members(opened, func(name string, decoder *json.Decoder) error {
-		if name != "samples" {
+		switch name {
+		case "samples":
+		case "reductions":
+			return decoder.Decode(&in.reduced)
+		default:
 			var value json.RawMessage
 			err := decoder.Decode(&value)
-			if name != "reductions" {
-				whole[name] = value
-			}
+			whole[name] = value
 			return err
 		}
 		return elements(decoder, func(raw []byte) error {
@@ -466,6 +441,10 @@ func (in *inspection) finish() error {
 	if err := in.ended(); err != nil {
 		return err
 	}
+	first, again := in.series[in.arm+"\x00"+in.log.Eval.Task], false
+	if first, again = in.tried(first); again {
+		return nil
+	}
 	scorer := ""
 	if len(in.scorers) > 0 {
 		var err error
@@ -473,8 +452,7 @@ func (in *inspection) finish() error {
 			return err
 		}
 	}
-	series := in.arm + "\x00" + in.log.Eval.Task // logs of one arm and task are repetitions
-	first, last := in.series[series], 0
+	series, last := in.arm+"\x00"+in.log.Eval.Task, 0 // logs of one arm and task are repetitions
 	in.prefixes[in.log.Eval.Task+"/"] = true
 	for i := range in.scores {
 		r := &in.records[in.start+i]
@@ -500,7 +478,7 @@ func (in *inspection) finish() error {
 			return err
 		}
 	}
-	in.series[series] = first + last
+	in.series[series] = max(in.series[series], first+last)
 	return nil
 }
 
@@ -545,36 +523,3 @@ func argsOf(raw json.RawMessage) string {
 
 // maxShownArgs bounds the arguments in the name of an arm.
 const maxShownArgs = 200
-
-// ended says whether the log is whole, and refuses one that is invalidated.
-func (in *inspection) ended() error {
-	log := &in.log
-	if log.Invalidated {
-		return errors.New("the log is invalidated: its authors withdrew its results")
-	}
-	switch log.Status {
-	case "success", "":
-	case "started":
-		in.doubt("the run did not end")
-	default:
-		text := "the run ended with " + cmp.Or(cut(log.Status), "no status")
-		if log.Error != nil && log.Error.Message != "" {
-			text += " (" + cut(log.Error.Message) + ")"
-		}
-		in.doubt("%s", text)
-	}
-	want := 0
-	if log.Results != nil && log.Results.Total != nil {
-		want = *log.Results.Total
-	}
-	if in.samples < want {
-		in.doubt("%d of %d samples are in the log", in.samples, want)
-	}
-	if argsOf(log.Eval.Config.Limit) != "" {
-		in.doubt("a subset of the samples was run")
-	}
-	if in.samples == 0 {
-		return errors.New("there are no samples in the log: it was written without them, or nothing was run")
-	}
-	return nil
-}

@@ -58,20 +58,25 @@ type promptfooResult struct {
 	Response  *struct {
 		Tokens *promptfooTokens `json:"tokenUsage"`
 		Cached bool             `json:"cached"`
+		Cost   *float64         `json:"cost"`
 	} `json:"response"`
-	Success       *bool              `json:"success"`
-	Score         *float64           `json:"score"`
-	FailureReason int                `json:"failureReason"`
-	Error         string             `json:"error"`
-	NamedScores   map[string]float64 `json:"namedScores"`
-	LatencyMs     float64            `json:"latencyMs"`
-	Cost          *float64           `json:"cost"`
+	Success       *bool               `json:"success"`
+	Score         *float64            `json:"score"`
+	FailureReason *int                `json:"failureReason"` // older versions have none
+	Error         string              `json:"error"`
+	Grading       *json.RawMessage    `json:"gradingResult"`
+	NamedScores   map[string]*float64 `json:"namedScores"`
+	LatencyMs     float64             `json:"latencyMs"`
+	Cost          *float64            `json:"cost"`
 }
 
 type promptfooTokens struct {
-	Prompt     int64 `json:"prompt"`
-	Completion int64 `json:"completion"`
-	Cached     int64 `json:"cached"`
+	Prompt     *int64 `json:"prompt"`
+	Completion *int64 `json:"completion"`
+	Details    struct {
+		CacheRead  int64 `json:"cacheReadInputTokens"`
+		CacheWrite int64 `json:"cacheCreationInputTokens"`
+	} `json:"completionDetails"`
 }
 
 // promptfooErrored is the reason of a failure that is an error and not an assertion.
@@ -83,7 +88,12 @@ func readPromptfoo(s *source, path string) error {
 		return err
 	}
 	defer file.Close()
-	p := &promptfoo{source: s, contents: map[string]string{}, several: map[string]bool{}}
+	p := &promptfoo{
+		source:   s,
+		contents: map[string]string{},
+		several:  map[string]bool{},
+		columns:  map[string][]int{},
+	}
 	if err := p.readAll(file, headOf(path)); err != nil {
 		return err
 	}
@@ -123,18 +133,33 @@ func (p *promptfoo) readAll(file *os.File, head []byte) error {
 
 type promptfoo struct {
 	*source
-	held []ledger.Record // until it is known which descriptions several tests share
+	held []promptfooHeld
+	// columns are those of each arm: a provider whose label says nothing may have two configurations.
+	columns map[string][]int
 	// contents has the content of each task, and several the tasks that have more than one.
 	contents map[string]string
 	several  map[string]bool
 }
 
-// finish adds the results. Tests that share a description are told apart by their content.
+// promptfooHeld is a record until it is known which descriptions several tests share, and which
+// names several columns.
+type promptfooHeld struct {
+	ledger.Record
+	column int
+}
+
+// finish adds the results. Tests that share a description are told apart by their content, and
+// columns that share a name by their order.
 func (p *promptfoo) finish() error {
 	for i := range p.held {
-		r := &p.held[i]
+		r := &p.held[i].Record
 		if p.several[r.TaskID] {
 			r.TaskID += " #" + strings.TrimPrefix(r.Digests.Visible, "sha256:")[:8]
+		}
+		columns := p.columns[r.Arm]
+		slices.Sort(columns)
+		if at := slices.Index(columns, p.held[i].column); at > 0 {
+			r.Arm += fmt.Sprintf(" #%d", at+1)
 		}
 		if err := p.add(*r); err != nil {
 			return err
@@ -193,7 +218,7 @@ func (p *promptfoo) result(raw []byte) error {
 	if len(vars) == 0 {
 		vars = compacted(found.Vars)
 	}
-	r := ledger.Record{RunIndex: -1, CostUSD: found.Cost, DurationMs: int64(min(max(found.LatencyMs, 0), maxAmount))}
+	r := ledger.Record{RunIndex: -1, DurationMs: int64(min(max(found.LatencyMs, 0), maxAmount))}
 	r.TaskID = cmp.Or(found.TestCase.Description, string(vars))
 	if r.TaskID == "" {
 		r.TaskID = fmt.Sprintf("test %d", deref(found.TestIdx)+1)
@@ -203,21 +228,12 @@ func (p *promptfoo) result(raw []byte) error {
 	r.Agent = found.Provider.ID
 	r.Arm = cmp.Or(found.Provider.Label, found.Provider.ID, "provider not known")
 	if found.Prompt.Label != "" && found.Prompt.Label != found.Prompt.Raw {
-		r.Arm += " " + found.Prompt.Label
-	} else if found.PromptIdx > 0 {
-		r.Arm += fmt.Sprintf(" prompt %d", found.PromptIdx+1)
+		r.Arm = cut(r.Arm + " " + found.Prompt.Label)
 	}
-	if found.Response != nil && found.Response.Tokens != nil {
-		t := found.Response.Tokens
-		r.Tokens = &ledger.UsageJSON{
-			InputTokens:     max(t.Prompt-t.Cached, 0),
-			OutputTokens:    max(t.Completion, 0),
-			CacheReadTokens: max(t.Cached, 0),
-		}
+	if columns := p.columns[r.Arm]; !slices.Contains(columns, found.PromptIdx) {
+		p.columns[r.Arm] = append(columns, found.PromptIdx)
 	}
-	if found.Response != nil && found.Response.Cached {
-		p.doubt("some answers were cached: repetitions of them are the same answer")
-	}
+	p.took(&r, &found)
 	if err := p.outcome(&r, &found); err != nil {
 		return err
 	}
@@ -225,8 +241,37 @@ func (p *promptfoo) result(raw []byte) error {
 		p.several[r.TaskID] = true
 	}
 	p.contents[r.TaskID] = r.Digests.Visible
-	p.held = append(p.held, r)
+	p.held = append(p.held, promptfooHeld{r, found.PromptIdx})
 	return nil
+}
+
+// took fills in what a result has cost. An answer from promptfoo's cache has cost nothing now, and
+// nobody knows what it has cost once; a cost of 0 stands where there is no price.
+func (p *promptfoo) took(r *ledger.Record, found *promptfooResult) {
+	response := found.Response
+	if response != nil && response.Cached {
+		p.doubt("some answers were cached: repetitions of them are the same answer, and their costs are not known")
+		return
+	}
+	if r.CostUSD = found.Cost; response != nil && response.Cost != nil {
+		r.CostUSD = response.Cost
+	} else if found.Cost != nil && *found.Cost == 0 {
+		r.CostUSD = nil
+	}
+	if response == nil || response.Tokens == nil || response.Tokens.Prompt == nil || response.Tokens.Completion == nil {
+		return
+	}
+	t := response.Tokens
+	cached, written, input := max(t.Details.CacheRead, 0), max(t.Details.CacheWrite, 0), max(*t.Prompt, 0)
+	if cached+written <= input { // some providers count them in
+		input -= cached + written
+	}
+	r.Tokens = &ledger.UsageJSON{
+		InputTokens:      input,
+		OutputTokens:     max(*t.Completion, 0),
+		CacheReadTokens:  cached,
+		CacheWriteTokens: written,
+	}
 }
 
 // outcome fills in what came out: an assertion that does not hold is a failure, everything else
@@ -234,14 +279,13 @@ func (p *promptfoo) result(raw []byte) error {
 func (p *promptfoo) outcome(r *ledger.Record, found *promptfooResult) error {
 	score := found.Score
 	if p.Score != "" {
-		value, there := found.NamedScores[p.Score]
-		if score = nil; there {
-			score = &value
-		}
+		score = found.NamedScores[p.Score]
 	}
-	unexplained := found.FailureReason == 0 && found.Error != "" && !isTrue(found.Success)
+	reason := deref(found.FailureReason)
+	// an assertion has a grading, and what older versions call an error may be its reason
+	unexplained := reason == 0 && found.Error != "" && !isTrue(found.Success) && found.Grading == nil
 	switch {
-	case found.FailureReason == promptfooErrored, unexplained:
+	case reason == promptfooErrored, unexplained:
 		failed(r, cmp.Or(found.Error, "an error without a message"))
 	case p.Score != "" && score == nil:
 		failed(r, "the metric "+p.Score+" has not been measured")

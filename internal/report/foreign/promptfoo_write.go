@@ -38,10 +38,13 @@ func Promptfoo(w io.Writer, records []ledger.Record) error {
 			result["cost"] = *r.CostUSD
 		}
 		if t := r.Tokens; t != nil {
-			cached := t.CacheReadTokens
 			result["response"] = map[string]any{"tokenUsage": map[string]any{
-				"prompt": t.InputTokens + t.CacheWriteTokens + cached, "completion": t.OutputTokens, "cached": cached,
-				"total": t.Total(),
+				"prompt":     t.InputTokens + t.CacheWriteTokens + t.CacheReadTokens,
+				"completion": t.OutputTokens,
+				"total":      t.Total(),
+				"completionDetails": map[string]any{
+					"cacheReadInputTokens": t.CacheReadTokens, "cacheCreationInputTokens": t.CacheWriteTokens,
+				},
 			}}
 		}
 		results = append(results, result)

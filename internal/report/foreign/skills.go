@@ -20,13 +20,12 @@ func findSkills(path string, info os.FileInfo) []string {
 	if !info.IsDir() {
 		return nil
 	}
-	for _, pattern := range []string{"*/*", "*/*/*", "iteration-*/*/*", "iteration-*/*/*/*"} {
+	var files []string
+	for _, pattern := range []string{"*/*", "*/*/*", "*/*/*/*"} { // some runs have directories of their own
 		found, _ := filepath.Glob(filepath.Join(escapeGlob(path), pattern, "grading.json"))
-		if len(found) > 0 {
-			return found
-		}
+		files = append(files, found...)
 	}
-	return nil
+	return files
 }
 
 // readSkills adds the run of a grading. What share of its statements hold is its score.
@@ -51,6 +50,11 @@ func readSkills(s *source, path string) error {
 		dir = filepath.Dir(dir)
 	}
 	r := ledger.Record{Arm: filepath.Base(dir), TaskID: filepath.Base(filepath.Dir(dir)), RunIndex: -1}
+	// every iteration has another version of the skill
+	if iteration := filepath.Dir(filepath.Dir(dir)); len(iteration) > len(filepath.Clean(s.root)) {
+		prefix := filepath.Base(iteration) + "/"
+		s.armPrefixes[prefix], r.Arm = true, prefix+r.Arm
+	}
 	passing, known := 0, 0
 	list := slices.Concat(grading.Assertions, grading.Expectations)
 	for _, one := range list {

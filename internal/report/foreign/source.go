@@ -1,6 +1,7 @@
 package foreign
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
@@ -13,6 +14,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fit-eval/fit/internal/lazyregexp"
 	"github.com/fit-eval/fit/ledger"
 )
 
@@ -60,7 +62,10 @@ type source struct {
 	runs    map[[2]string]int // runs so far, by arm and task
 	series  map[string]int    // the same of what has several files
 	// prefixes tell tasks of several sets apart; where there is one, they go.
-	prefixes map[string]bool
+	prefixes    map[string]bool
+	armPrefixes map[string]bool // the same of arms
+	// tries are logs that may be written again when what failed is repeated.
+	tries map[string]*try
 }
 
 // Read reads the results of another harness: a file or a directory in one of the formats.
@@ -68,6 +73,9 @@ func Read(path string, opts Options) ([]ledger.Record, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err
+	}
+	if !info.IsDir() && !info.Mode().IsRegular() { // reading a pipe might wait forever, and ends only once
+		return nil, choiceErrorf("%s is neither a file nor a directory: save it to a file first", path)
 	}
 	for _, one := range readers() {
 		if opts.Format != "" && opts.Format != one.format {
@@ -92,6 +100,9 @@ func readAll(path string, files []string, one reader, opts Options) ([]ledger.Re
 
 		series:   map[string]int{},
 		prefixes: map[string]bool{},
+		tries:    map[string]*try{},
+
+		armPrefixes: map[string]bool{},
 	}
 	whole := sha256.New()
 	for _, file := range files {
@@ -109,14 +120,20 @@ func readAll(path string, files []string, one reader, opts Options) ([]ledger.Re
 	}
 	id := "imported-" + hex.EncodeToString(whole.Sum(nil))[:16]
 	for i := range s.records {
-		s.records[i].Experiment = id
-		for prefix := range s.prefixes {
-			if len(s.prefixes) == 1 {
-				s.records[i].TaskID = strings.TrimPrefix(s.records[i].TaskID, prefix)
-			}
-		}
+		r := &s.records[i]
+		r.Experiment, r.TaskID, r.Arm = id, without(s.prefixes, r.TaskID), without(s.armPrefixes, r.Arm)
 	}
 	return s.records, nil
+}
+
+// without takes a prefix off that all names have.
+func without(prefixes map[string]bool, name string) string {
+	for prefix := range prefixes {
+		if len(prefixes) == 1 {
+			return strings.TrimPrefix(name, prefix)
+		}
+	}
+	return name
 }
 
 // name is how a file of the source is called.
@@ -148,8 +165,11 @@ func digestOf(path string) (string, error) {
 }
 
 // contentOf is the digest of what a task consists of; two tasks of one name and different content
-// are not the same.
+// are not the same. What we have written ourselves has the digest in place of the content.
 func contentOf(parts ...[]byte) string {
+	if own := digestForm.Get().FindSubmatch(bytes.Join(parts, nil)); own != nil {
+		return string(own[1])
+	}
 	sum := sha256.New()
 	for _, part := range parts {
 		fmt.Fprintf(sum, "%d:", len(part))
@@ -157,6 +177,8 @@ func contentOf(parts ...[]byte) string {
 	}
 	return "sha256:" + hex.EncodeToString(sum.Sum(nil))
 }
+
+var digestForm = lazyregexp.New(`^(?:\{"content":)?"?(sha256:[0-9a-f]{64})"*\}?$`)
 
 // notRun is what is known about what models were given.
 var notRun = &ledger.Treatment{Unknown: "fit did not run it"}
@@ -247,6 +269,8 @@ func (s *source) choose(flag string, names []string) (string, error) {
 		return "", choiceErrorf("there is no %s %q; there are %s", flag, s.Score, strings.Join(names, ", "))
 	case len(names) == 1:
 		return names[0], nil
+	case len(names) == 0:
+		return "", choiceErrorf("there is no score at all")
 	}
 	return "", choiceErrorf("there are several scores: %s; choose one with --%s %s", strings.Join(names, ", "), flag,
 		names[0])

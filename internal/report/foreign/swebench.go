@@ -33,12 +33,23 @@ func findSWEBench(path string, info os.FileInfo) []string {
 	for _, pattern := range []string{"*", "*/*", "*/*/*", "logs/run_evaluation/*/*/*"} {
 		found, _ := filepath.Glob(filepath.Join(escapeGlob(path), pattern, "report.json"))
 		found = slices.DeleteFunc(found, func(file string) bool { return !sweBenchInstance.Get().Match(headOf(file)) })
-		if len(found) > 0 {
-			return found
+		if len(found) == 0 {
+			continue
 		}
+		// an instance whose patch did not apply, or that took too long, has no report
+		logs, _ := filepath.Glob(filepath.Join(escapeGlob(path), pattern, sweBenchLog))
+		for _, file := range logs {
+			if !slices.Contains(found, filepath.Join(filepath.Dir(file), "report.json")) {
+				found = append(found, file)
+			}
+		}
+		return found
 	}
 	return nil
 }
+
+// sweBenchLog stands beside the report of an instance.
+const sweBenchLog = "run_instance.log"
 
 // escapeGlob takes a path as it is written.
 func escapeGlob(path string) string {
@@ -48,6 +59,14 @@ func escapeGlob(path string) string {
 var globSigns = lazyregexp.New(`[*?\[\\]`)
 
 func readSWEBench(s *source, path string) error {
+	if filepath.Base(path) == sweBenchLog {
+		instance := filepath.Dir(path)
+		model := filepath.Base(filepath.Dir(instance))
+		r := ledger.Record{TaskID: filepath.Base(instance), Arm: model}
+		r.Model.Agent = model
+		failed(&r, "the evaluation has no report: its patch did not apply, or it did not end")
+		return s.add(r)
+	}
 	content, err := readBounded(path)
 	if err != nil {
 		return err
@@ -61,10 +80,15 @@ func readSWEBench(s *source, path string) error {
 		Errors     []string `json:"error_ids"`
 		Empty      []string `json:"empty_patch_ids"`
 		Incomplete []string `json:"incomplete_ids"`
+		Infra      []string `json:"infra_failure_ids"`
+		Ambiguous  []string `json:"ambiguous_failure_ids"`
 		Submitted  []string `json:"submitted_ids"`
 	}
 	if err := json.Unmarshal(content, &report); err != nil {
 		return err
+	}
+	if len(report.Ambiguous) > 0 {
+		s.doubt("%d failures may be those of a service", len(report.Ambiguous))
 	}
 	known := map[string]bool{}
 	for _, one := range []struct {
@@ -72,9 +96,10 @@ func readSWEBench(s *source, path string) error {
 		fill func(*ledger.Record)
 	}{
 		{report.Resolved, func(r *ledger.Record) { outcome(r, true) }},
+		{report.Errors, func(r *ledger.Record) { failed(r, "the evaluation ended in an error") }},
+		{report.Infra, func(r *ledger.Record) { failed(r, "the evaluation reports a failure of its infrastructure") }},
 		{report.Unresolved, func(r *ledger.Record) { outcome(r, false) }},
 		{report.Empty, func(r *ledger.Record) { outcome(r, false) }}, // the agent has changed nothing
-		{report.Errors, func(r *ledger.Record) { failed(r, "the evaluation ended in an error") }},
 		{report.Incomplete, func(r *ledger.Record) { failed(r, "the evaluation is not complete") }},
 		{report.Submitted, func(r *ledger.Record) { failed(r, "the report has no outcome of it") }},
 	} {
@@ -102,6 +127,7 @@ func readSWEBench(s *source, path string) error {
 func (s *source) instances(content []byte, path string) error {
 	var report map[string]struct {
 		Resolved *bool `json:"resolved"`
+		Infra    bool  `json:"infra_failure"`
 	}
 	if err := json.Unmarshal(content, &report); err != nil {
 		return err
@@ -114,6 +140,8 @@ func (s *source) instances(content []byte, path string) error {
 		r := ledger.Record{TaskID: id, Arm: model}
 		if r.Model.Agent = model; one.Resolved == nil {
 			failed(&r, "the report has no outcome")
+		} else if one.Infra && !*one.Resolved {
+			failed(&r, "the evaluation reports a failure of its infrastructure")
 		} else {
 			outcome(&r, *one.Resolved)
 		}

@@ -142,7 +142,7 @@ func (t *table) lines(in io.Reader) error {
 			continue
 		}
 		var row map[string]json.RawMessage
-		if err := json.Unmarshal(scanner.Bytes(), &row); err != nil {
+		if err := decodeJSON(scanner.Bytes(), &row); err != nil {
 			return fmt.Errorf("line %d is no JSON object: %w", number, err)
 		}
 		if !checked { // later rows may lack what they do not know
@@ -234,7 +234,7 @@ func (t *table) measured(r *ledger.Record, cell func(string) string) error {
 		"seconds":       &seconds,
 	} {
 		text := cell(what)
-		if text == "" {
+		if unknown(text) {
 			continue
 		}
 		value, err := strconv.ParseFloat(text, 64)
@@ -263,21 +263,21 @@ func (t *table) outcome(r *ledger.Record, pass, score, wrong string) error {
 		failed(r, wrong)
 		return nil
 	}
-	if score != "" {
+	if !unknown(score) {
 		value, err := strconv.ParseFloat(score, 64)
 		if err != nil {
 			return fmt.Errorf("score %q is not a number", score)
 		}
-		if err := t.scored(r, value, pass == ""); err != nil {
+		if err := t.scored(r, value, unknown(pass)); err != nil {
 			return err
 		}
 	}
-	switch strings.ToLower(pass) {
-	case "":
-		if score == "" {
+	switch word := strings.ToLower(pass); {
+	case unknown(pass):
+		if unknown(score) {
 			failed(r, "the row has no outcome")
 		}
-	case "error", "errored", "missing", "skipped", "na", "n/a", "nan", "none", "null":
+	case word == "error", word == "errored", word == "missing", word == "skipped":
 		failed(r, "the table says "+pass)
 		return nil
 	default:
@@ -288,6 +288,15 @@ func (t *table) outcome(r *ledger.Record, pass, score, wrong string) error {
 		outcome(r, value)
 	}
 	return nil
+}
+
+// unknown reports whether a cell says that nothing is known, as harnesses and tables write it.
+func unknown(cell string) bool {
+	switch strings.ToLower(cell) {
+	case "", "-", "na", "n/a", "nan", "none", "null", "<na>":
+		return true
+	}
+	return false
 }
 
 // truthOf reads whether something passed, in the words that harnesses use.

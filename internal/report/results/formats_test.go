@@ -207,7 +207,7 @@ func TestReportsOfSWEBench(t *testing.T) {
 		write(t, filepath.Join(logs, "logs", "run_evaluation", "run", "model", id, "report.json"), []byte(content))
 	}
 	for path, want := range map[string]string{
-		report: "a m pass, b m fail, d m fail, c m error, e m error", logs: "a model pass, b model fail",
+		report: "a m pass, c m error, b m fail, d m fail, e m error", logs: "a model pass, b model fail",
 		filepath.Join(logs, "logs/run_evaluation/run"):       "a model pass, b model fail",
 		filepath.Join(logs, "logs/run_evaluation/run/model"): "a model pass, b model fail",
 	} {
@@ -243,7 +243,8 @@ func TestAWorkspaceOfASkill(t *testing.T) {
 		write(t, filepath.Join(dir, "iteration-1", path), []byte(content))
 	}
 	records := read(t, filepath.Join(dir, "iteration-1"), foreign.Options{})
-	want := "eval-a with_skill pass, eval-a without_skill fail, eval-b with_skill error"
+	want := "eval-a with_skill pass, eval-a without_skill fail, eval-b with_skill error, " +
+		"eval-b without_skill error"
 	if got := outcomes(records); got != want {
 		t.Errorf("%s, want %s", got, want)
 	}

@@ -321,7 +321,7 @@ func TestATableSaysWhatIsWrong(t *testing.T) {
 		"task,pass\nt\n":                         "wrong number of fields",
 		"task,pass,pass\nt,1,1\n":                `two columns are called "pass"`,
 		"task,score\nt,7\n":                      "the score 7 is not between 0 and 1",
-		"task,score\nt,NaN\n":                    "the score NaN is not between 0 and 1",
+		"task,score\nt,Inf\n":                    "the score +Inf is not between 0 and 1",
 		"task,pass,cost_usd\nt,1,-1\n":           `cost_usd "-1" is not a number from 0 on`,
 		"task,pass,cost_usd\nt,1,1e300\n":        `cost_usd "1e300" is not a number from 0 on`,
 		"task,run,pass\nt,1,1\nt,1,0\n":          "task t, run 1 of x is there twice",

@@ -1,0 +1,189 @@
+package results_test
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/fit-eval/fit/internal/report/foreign"
+	"github.com/fit-eval/fit/ledger"
+)
+
+// doubtsOf are those of all files of records.
+func doubtsOf(records []ledger.Record) string {
+	var all []string
+	for _, r := range records {
+		all = append(all, r.Imported.Doubts...)
+	}
+	return strings.Join(all, "; ")
+}
+
+// What a source does not know is unknown: it is no zero, no failure and no price.
+func TestWhatIsNotKnownStaysUnknown(t *testing.T) {
+	t.Parallel()
+	promptfoo := func(result string) string {
+		return `{"evalId": "x", "results": {"version": 3, "results": [{"testCase": {"description": "t"}, ` + result + `}]}}`
+	}
+	for name, test := range map[string]struct{ text, want string }{
+		"reward":            {`{"task_name": "t", "started_at": "", "verifier_result": {"rewards": {"reward": null}}}`, "error nil"},
+		"cost of no price":  {promptfoo(`"success": true, "cost": 0`), "pass nil"},
+		"cost of an answer": {promptfoo(`"success": true, "cost": 0, "response": {"cost": 0.5}`), "pass 0.5"},
+		"cost of a cached answer": {
+			promptfoo(`"success": true, "cost": 0, "response": {"cached": true, "tokenUsage": {"cached": 9, "total": 9}}`),
+			"pass nil",
+		},
+		"failure of an older version": {
+			promptfoo(`"success": false, "error": "Expected 4", "gradingResult": {"pass": false}`), "fail nil",
+		},
+		"error of an older version": {promptfoo(`"success": false, "error": "500", "gradingResult": null`), "error nil"},
+		"JSON lines":                {`{"task": "t", "pass": NaN, "cost_usd": Infinity}`, "error nil"},
+		"a table":                   {"task,pass,cost_usd\nt,nan,N/A\n", "error nil"},
+		"a score":                   {"task,score\nt,NaN\n", "error nil"},
+	} {
+		records := read(t, write(t, filepath.Join(t.TempDir(), "x.json"), []byte(test.text)), foreign.Options{})
+		cost := "nil"
+		if records[0].CostUSD != nil {
+			cost = fmt.Sprint(*records[0].CostUSD)
+		}
+		if got := records[0].Verdict + " " + cost; got != test.want || records[0].Tokens != nil {
+			t.Errorf("%s: %s %+v, want %s", name, got, records[0].Tokens, test.want)
+		}
+	}
+}
+
+func TestNoRunIsLeftOutInSilence(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for path, content := range map[string]string{
+		"job/result.json":   `{"n_total_trials": 3, "started_at": ""}`,
+		"job/a/result.json": `{"task_name": "a", "started_at": "", "verifier_result": {"rewards": {"reward": 1}}}`,
+		"job/b/result.json": `{"task_name": "b", "started_at": "", "verifier_result": {"rewards": {"reward": 0}}}`,
+
+		"logs/run/model/a/report.json":      `{"a": {"resolved": true}}`,
+		"logs/run/model/a/run_instance.log": "",
+		"logs/run/model/b/run_instance.log": "", // its patch did not apply
+		"logs/run/model/c/report.json":      `{"c": {"resolved": false, "infra_failure": true}}`,
+
+		"skill/iteration-1/e/with_skill/grading.json":       `{"expectations": [{"passed": true}]}`,
+		"skill/iteration-2/e/with_skill/grading.json":       `{"expectations": [{"passed": false}]}`,
+		"skill/iteration-2/e/with_skill/run-2/grading.json": `{"expectations": [{"passed": true}]}`,
+	} {
+		write(t, filepath.Join(dir, path), []byte(content))
+	}
+	for name, want := range map[string]string{
+		"job":   "a agent not known pass, b agent not known fail",
+		"logs":  "a model pass, c model error, b model error",
+		"skill": "e iteration-1/with_skill pass, e iteration-2/with_skill fail, e iteration-2/with_skill pass",
+	} {
+		records := read(t, filepath.Join(dir, name), foreign.Options{})
+		if got := outcomes(records); got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+		if doubts := doubtsOf(records); name == "job" && doubts != "2 of 3 trials have a result; 2 of 3 trials have a result" &&
+			doubts != "2 of 3 trials have a result" {
+			t.Errorf("of a job that was cut it says %q", doubts)
+		}
+	}
+	report := write(t, filepath.Join(dir, "m.json"), []byte(`{"resolved_ids": [], "unresolved_ids": ["a", "b", "c"],
+		"error_ids": ["a"], "infra_failure_ids": ["b"], "ambiguous_failure_ids": ["c"]}`))
+	records := read(t, report, foreign.Options{})
+	if got := outcomes(records); got != "a m error, b m error, c m fail" || !strings.Contains(doubtsOf(records), "1 failures") {
+		t.Errorf("%s: %s", got, doubtsOf(records))
+	}
+}
+
+// Two configurations of one provider have one name in the file.
+func TestColumnsOfOneNameAreTwoArms(t *testing.T) {
+	t.Parallel()
+	var results []string
+	for column, success := range []bool{true, false, false} {
+		for test := range 2 {
+			results = append(results, fmt.Sprintf(`{"promptIdx": %d, "testIdx": %d, "testCase": {"vars": {"n": %d}}, `+
+				`"provider": {"id": "p", "label": ""}, "prompt": {"raw": "%d", "label": "say {{n}}"}, "success": %t}`,
+				column, test, test, test, success))
+		}
+	}
+	path := write(t, filepath.Join(t.TempDir(), "x.json"), []byte(`{"evalId": "x", "results": {"version": 3, "results": [`+
+		strings.Join(results, ",")+`]}}`))
+	want := `{"n":0} p say {{n}} pass, {"n":1} p say {{n}} pass, {"n":0} p say {{n}} #2 fail, {"n":1} p say {{n}} #2 fail, ` +
+		`{"n":0} p say {{n}} #3 fail, {"n":1} p say {{n}} #3 fail`
+	if got := outcomes(read(t, path, foreign.Options{})); got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+// inspect eval-retry writes a log that has the samples of the one before and those it repeats.
+func TestALogThatWasContinuedCountsOnce(t *testing.T) {
+	t.Parallel()
+	log := func(created, second string) []byte {
+		return []byte(`{"version": 2, "status": "success", "eval": {"task": "a", "task_id": "T", "model": "m", "created": "` +
+			created + `"}, "samples": [{"id": 1, "epoch": 1, "scores": {"s": {"value": "C"}}}, {"id": 2, "epoch": 1, ` +
+			second + `}]}`)
+	}
+	for _, names := range [][2]string{{"1", "2"}, {"2", "1"}} {
+		dir := t.TempDir()
+		write(t, filepath.Join(dir, names[0]+".json"), log("2026-01-01T00:00:00Z", `"error": {"message": "503"}`))
+		write(t, filepath.Join(dir, names[1]+".json"), log("2026-01-01T01:00:00Z", `"scores": {"s": {"value": "I"}}`))
+		records := read(t, dir, foreign.Options{})
+		if got := outcomes(records); got != "1 m pass, 2 m fail" || records[0].RunIndex != 0 ||
+			!strings.Contains(doubtsOf(records), "a log was continued in another") && names[0] == "1" {
+			t.Errorf("%s %q", got, doubtsOf(records))
+		}
+	}
+}
+
+func TestALogWithoutSamplesHasItsReductions(t *testing.T) {
+	t.Parallel()
+	reductions := `[{"scorer": "s", "samples": [{"sample_id": 1, "value": 1.0}, {"sample_id": "b", "value": 0.5}]},
+		{"scorer": "s", "reducer": "max", "samples": [{"sample_id": 1, "value": 1}]}]`
+	log := `"eval": {"task": "a", "model": "m", "dataset": {"sample_ids": [1, "b", 3]}, "config": {"epochs_reducer": ["mean", "max"]}}`
+	document := write(t, filepath.Join(t.TempDir(), "x.json"), []byte(
+		`{"version": 2, "status": "success", `+log+`, "reductions": `+reductions+`}`))
+	archive := writeArchive(t, filepath.Join(t.TempDir(), "x.eval"), []member{
+		{name: "reductions.json", content: []byte(reductions)},
+		{name: "header.json", content: []byte(`{"version": 2, "status": "success", ` + log + `}`)},
+	})
+	for _, path := range []string{document, archive} {
+		records := read(t, path, foreign.Options{Score: "s"})
+		if got := outcomes(records); got != "1 m pass, b m fail, 3 m error" || *records[1].Score != 0.5 ||
+			!strings.Contains(doubtsOf(records), "epochs were reduced before they were logged") ||
+			!strings.Contains(doubtsOf(records), "reduce epochs by max") {
+			t.Errorf("%s: %s", got, doubtsOf(records))
+		}
+	}
+}
+
+// What went out and came back is still the same task.
+func TestContentsComeBack(t *testing.T) {
+	t.Parallel()
+	records := read(t, writeInspect(t, t.TempDir(), runsOf("m", 0.5)), foreign.Options{})
+	for name, to := range map[string]func(io.Writer, []ledger.Record) error{
+		"inspect": foreign.Inspect, "promptfoo": foreign.Promptfoo, "harbor": foreign.Harbor, "table": foreign.Table,
+	} {
+		var text bytes.Buffer
+		if err := to(&text, records); err != nil {
+			t.Fatal(err)
+		}
+		for i, r := range read(t, write(t, filepath.Join(t.TempDir(), "x.json"), text.Bytes()), foreign.Options{}) {
+			if r.Digests.Visible != ledger.Last(records)[i].Digests.Visible {
+				t.Errorf("%s: the content of %s is %s", name, r.TaskID, r.Digests.Visible)
+				break
+			}
+		}
+	}
+}
+
+func TestAPipeIsNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := foreign.Read(path, foreign.Options{}); err == nil || !strings.Contains(err.Error(), "save it to a file") {
+		t.Error(err)
+	}
+}
