@@ -441,8 +441,9 @@ func (in *inspection) finish() error {
 	if err := in.ended(); err != nil {
 		return err
 	}
-	first, again := in.series[in.arm+"\x00"+in.log.Eval.Task], false
-	if first, again = in.tried(first); again {
+	series := in.arm + "\x00" + in.log.Eval.Task // logs of one arm and task are repetitions
+	first, again := in.tried(in.series[series])
+	if again {
 		return nil
 	}
 	scorer := ""
@@ -452,7 +453,7 @@ func (in *inspection) finish() error {
 			return err
 		}
 	}
-	series, last := in.arm+"\x00"+in.log.Eval.Task, 0 // logs of one arm and task are repetitions
+	last := 0
 	in.prefixes[in.log.Eval.Task+"/"] = true
 	for i := range in.scores {
 		r := &in.records[in.start+i]
