@@ -117,6 +117,9 @@ func (b *goBuild) compile(ctx context.Context, out string) error {
 	if b.binary.failed, err = b.reaching(printed.data); err != nil || b.binary.unusable() {
 		return err
 	}
+	if b.binary.failed, err = b.redefining(ctx); err != nil || b.binary.unusable() {
+		return err
+	}
 	link := []string{"go", "test", "-c", "-vet=off", "-o", b.binary.path}
 	if err := b.command(ctx, append(link, flags...), env, out, io.Discard); err != nil || b.binary.unusable() {
 		return err

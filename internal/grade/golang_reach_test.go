@@ -76,6 +76,7 @@ func TestGoAgentsCannotReachTheHiddenTests(t *testing.T) {
 		"assembler": "", "object-file": "", "runner-linked": "",
 		"sources-by-caller": "did not pass", "library-replaced": "want 5", "init-of-a-test": "want 5",
 		"build-constraints": "did not pass", "plugin": "did not pass", "cgo": "want 5",
+		"names-of-the-language": "sum declares false,",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -128,4 +129,33 @@ func TestGoWorkMayEmbedItsOwnFiles(t *testing.T) {
 		"sum/own.txt":      "x",
 		"sum/data/own.txt": "x",
 	}).want(grade.VerdictPass, "")
+}
+
+// Tests of the same package read names of the language as the package declares them.
+func TestGoWorkDoesNotRedefineTheLanguageOfItsTests(t *testing.T) {
+	b := goBench(t, goCheck(files{
+		"tests/sum/add_test.go": `package sum
+
+import "testing"
+
+func TestOdd(t *testing.T) {
+	if Odd(3) != true || Odd(2) != false || max(1, 2) != 2 {
+		t.Fail()
+	}
+}
+`,
+		"solution/sum/sum.go": "package sum\n\nfunc Odd(n int) bool { return n%2 == 1 }\n",
+	}))
+	b.agent(files{"sum/sum.go": "package sum\n\nconst false = true\n\nfunc Odd(int) bool { return true }\n"}).
+		want(grade.VerdictFail, "sum declares false, which its tests use")
+	b.another(t).agent(files{
+		"sum/sum.go": "package sum\n\nfunc len() bool { return false }\n\nfunc Odd(n int) bool { return n%2 == 1 }\n",
+	}).want(grade.VerdictPass, "")
+	// What the reference declares is the task's.
+	own := "package sum\n\nfunc max(a, b int) int { return b }\n\nfunc Odd(n int) bool { return n%2 == 1 }\n"
+	b = goBench(t, goCheck(files{
+		"tests/sum/add_test.go": "package sum\n\nimport \"testing\"\n\nfunc TestMax(t *testing.T) {\n\tif max(1, 2) != 2 {\n\t\tt.Fail()\n\t}\n}\n",
+		"solution/sum/sum.go":   own,
+	}))
+	b.agent(files{"sum/sum.go": own}).want(grade.VerdictPass, "")
 }
