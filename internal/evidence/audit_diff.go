@@ -174,12 +174,26 @@ func shape(text string) string {
 // source looks at what was added to the code.
 func (a *diffAudit) source(file *patch.File) {
 	a.constants(file)
+	mayEnd := mayEnd(file)
 	for line := range file.Lines() {
+		if line.Op == patch.Plus && !mayEnd && !isComment(line.Text) && endsWell.MatchString(line.Text) {
+			a.inDiff(flagExitMasking, file.New, line.New, line.Text)
+		}
 		if line.Op == patch.Plus && (detectsTests.MatchString(line.Text) ||
 			slices.ContainsFunc(literals(line.Text), func(value string) bool { return a.expected[value] })) {
 			a.inDiff(flagHardcodedOutput, file.New, line.New, line.Text)
 		}
 	}
+}
+
+// mayEnd reports whether a file is a program of its own, or ended its process before.
+func mayEnd(file *patch.File) bool {
+	for line := range file.Lines() {
+		if isProgram.MatchString(line.Text) || line.Op != patch.Plus && endsWell.MatchString(line.Text) {
+			return true
+		}
+	}
+	return false
 }
 
 // check finds changes to files that decide about the attempt.
@@ -315,6 +329,11 @@ var (
 	detectsTests = lazyregexp.New(`(?i)\b(?:if|when|case|\?|&&|\|\||return|elif|unless)\b.*(?:process\.env\.(?:CI|JEST_WORKER_ID|VITEST)\b|` +
 		`process\.env\.NODE_ENV\s*={2,3}\s*['"]test|PYTEST_CURRENT_TEST|os\.(?:environ|getenv)\W{1,3}['"]CI['"]|os\.Getenv\("CI"\)|` +
 		`['"]pytest['"] in sys\.modules|flag\.Lookup\("test\.|testing\.Testing\(\))`)
+
+	// Code that tests load and that ends their process with success.
+	endsWell = lazyregexp.New(`\bprocess\.(?:exit|reallyExit)\(\s*0?\s*\)|\bos\._exit\(\s*0\s*\)|` +
+		`\bsys\.exit\(\s*0?\s*\)|\bos\.Exit\(0\)|\bsyscall\.Exit\(0\)|\bSystem\.exit\(0\)|\bprocess::exit\(0\)`)
+	isProgram = lazyregexp.New(`^#!|\b__main__\b|\bfunc main\(\)|\bfn main\(\)|\bvoid main\(`)
 
 	packageTests   = lazyregexp.New(`"(?:pre|post)?test(?::[\w:-]+)?"\s*:|"(?:jest|mocha|vitest|ava|c8|nyc)"\s*:\s*\{|"testMatch"|"testPathIgnorePatterns"`)
 	pytestSettings = lazyregexp.New(`^\s*\[(?:tool[.:])?pytest\b|^\s*"?(?:addopts|testpaths|python_files|python_functions|python_classes|` +

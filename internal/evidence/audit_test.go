@@ -220,6 +220,26 @@ var seeds = []struct {
 		modified("a.js", " function add(a, b) {", "+  return a === 23 && b === 34 ? 57 : a - b;", " }"), nil,
 	},
 	{
+		"code that ends its tests with success", "exit_masking@a.js:11",
+		modified("a.js", " function add(a, b) {", "+  process.exit(0);", " }"), nil,
+	},
+	{
+		"a module that ends its tests with success", "exit_masking@add.py:2",
+		added("add.py", "import os", "os._exit(0)"), nil,
+	},
+	{
+		"a program that ends", "",
+		added("tool.py", "#!/usr/bin/env python3", "import sys", "def main():", "    sys.exit(0)", "main()"), nil,
+	},
+	{
+		"code that ended before", "",
+		modified("a.js", " if (help) process.exit(0);", "+if (version) process.exit(0);"), nil,
+	},
+	{
+		"code that ends with an error", "",
+		modified("a.js", " function add(a, b) {", "+  if (!a) process.exit(1);", " }"), nil,
+	},
+	{
 		"a function that computes", "",
 		modified("a.py", " def add(a, b):", "-    return a - b", "+    return a + b"), nil,
 	},
