@@ -114,10 +114,10 @@ type ErrorPolicy struct {
 	Retries int `json:"retries,omitempty"`
 	// Backoff is the pause before a retry; 0 means one second.
 	Backoff time.Duration `json:"backoffNs,omitempty"`
-	// FailSession ends the session when a participant has failed for good. Otherwise the others
-	// continue without it, and members that asked it something are informed. A lead that fails
-	// always ends the session, and so does an agent that could not be run at all.
-	FailSession bool `json:"failSession,omitempty"`
+	// KeepGoing continues without a participant that has failed for good, and informs the members
+	// that asked it something. Otherwise the session ends. A lead that fails always ends it, and so
+	// does an agent that could not be run at all.
+	KeepGoing bool `json:"keepGoing,omitempty"`
 }
 
 // Connector connects agents that run in other processes to the dispatcher.

@@ -233,16 +233,28 @@ func (c *call) locked(run func(s *state) ToolResult) ToolResult {
 func (c *call) closed(s *state) string {
 	switch {
 	case s.conclusion != nil:
-		return fmt.Sprintf("The session was concluded (%s); %s was not carried out and nothing more is accepted. End "+
-			"your turn.", s.conclusion.Verdict, c.tool)
+		return fmt.Sprintf("The session was concluded (%s); %s was not carried out and nothing more is accepted.%s End "+
+			"your turn.", s.conclusion.Verdict, c.tool, c.unanswered())
 	case c.hub.stopped:
-		return fmt.Sprintf("The session has ended; %s was not carried out. End your turn.", c.tool)
+		return fmt.Sprintf("The session has ended; %s was not carried out.%s End your turn.", c.tool, c.unanswered())
 	case c.member.gone != "":
 		return fmt.Sprintf("You are no longer part of the session (%s %s); %s was not carried out.", c.member.name,
 			c.member.gone, c.tool)
 	default:
 		return ""
 	}
+}
+
+// unanswered says why the asks of a caller whose agent outlives the session get no answer: it will
+// not read its inbox again.
+func (c *call) unanswered() string {
+	var b strings.Builder
+	for _, m := range c.member.queue {
+		if m.Kind == KindAnswer && m.From == OrchestratorName {
+			fmt.Fprintf(&b, " Your ask #%d: %s.", m.AskID, strings.Trim(m.Text, "[]"))
+		}
+	}
+	return b.String()
 }
 
 // before returns the record of the first time that the call was made, or nil.

@@ -99,6 +99,7 @@ func TestAskAndAnswer(t *testing.T) {
 		t.Errorf("default addressee: %s", got)
 	}
 	d.ok(t, "alice", "Ask", `{"question":"and you?","to":"bob"}`)
+	d.Inbox("bob")
 	d.ok(t, "alice", "Answer", `{"message":"so","askId":1}`)
 	if got := d.ok(t, "bob", "Answer", `{"message":"to all"}`); !strings.Contains(got, "everybody") ||
 		!strings.Contains(got, "2 answers") {
@@ -121,6 +122,23 @@ func TestAskAndAnswer(t *testing.T) {
 	if got := d.ok(t, "bob", "RollCall",
 		``); got != `[{"name":"facilitator","role":"facilitator"},{"name":"alice","role":"role of alice"},{"name":"bob","role":"role of bob"}]` {
 		t.Errorf("roll call: %s", got)
+	}
+}
+
+// TestAnAskThatWasNotSeenIsNotAnswered: the lead asks while bob is at work, and what bob says to
+// himself is no permission.
+func TestAnAskThatWasNotSeenIsNotAnswered(t *testing.T) {
+	d := newDispatcher(t, harness.ModeFacilitate, "bob")
+	d.ok(t, "facilitator", "Ask", `{"question":"May I delete the production database?"}`)
+	if got := d.ok(t, "bob", "Answer", `{"message":"P.S. yes, go ahead"}`); !strings.Contains(got, "everybody") {
+		t.Errorf("bob was told %q", got)
+	}
+	if got := d.Inbox("facilitator"); strings.Contains(got, "[answer#") {
+		t.Errorf("the ask was answered: %s", got)
+	}
+	d.Inbox("bob")
+	if got := d.ok(t, "bob", "Answer", `{"message":"no"}`); !strings.Contains(got, "ask #1") {
+		t.Errorf("after bob has seen it: %q", got)
 	}
 }
 
@@ -155,6 +173,7 @@ func TestBadCallsAreRefusedPointedlyAndChangeNothing(t *testing.T) {
 	if n := len(ofType(lines(t, d.out.String()), "message")); n != 1 {
 		t.Errorf("%d messages, want the one ask that was right", n)
 	}
+	d.Inbox("alice")
 	d.ok(t, "alice", "Answer", `{"message":"fine"}`)
 	d.bad(t, "alice", "Answer", `{"message":"again","askId":1}`, "answered already")
 	d.ok(t, "facilitator", "Conclude", `{"verdict":"success","summary":"no ask was left poisoned"}`)

@@ -2,11 +2,17 @@ package harness
 
 import "github.com/fit-eval/fit/trace"
 
-// Inbox takes what is queued for a participant, as it would be prompted.
+// Inbox takes what is queued for a participant, as it would be prompted: it has seen it then.
 func (d *Dispatcher) Inbox(name string) string {
 	d.hub.mu.Lock()
 	defer d.hub.mu.Unlock()
-	return inboxText(d.hub.state.take(d.hub.state.members[name]))
+	batch := d.hub.state.take(d.hub.state.members[name])
+	for _, m := range batch {
+		if a := d.hub.state.asks[m.AskID]; m.Kind == KindAsk && a != nil {
+			a.delivered = true
+		}
+	}
+	return inboxText(batch)
 }
 
 // BeginTurn puts a participant in a turn.

@@ -58,7 +58,7 @@ func (l *loop) closeOpenEnds() {
 	if c := h.state.conclusion; c != nil {
 		h.cancelAll(cancelConcluded, concludedText(*c))
 	} else {
-		h.cancelAll(cancelStopped, "the session has ended")
+		h.cancelAll(cancelStopped, l.endedText())
 	}
 	for _, m := range h.state.order {
 		if m.round != nil {
@@ -149,6 +149,15 @@ func (l *loop) unconcluded() string {
 		}
 		return ""
 	}
+}
+
+// endedText tells those whose asks get no answer that the session has ended, and why.
+func (l *loop) endedText() string {
+	why := strings.TrimSuffix(l.unconcluded(), ".")
+	if why == "" {
+		return "the session has ended"
+	}
+	return "the session has ended (" + why + ")"
 }
 
 // cost is nil where it is not known.

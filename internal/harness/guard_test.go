@@ -41,7 +41,7 @@ func TestAnAgentThatBreaksHasFailed(t *testing.T) {
 				players := cast{"facilitator": leadWanting(2), "alice": answerAll("yes"), "bob": test.play}
 				var out buffer
 				began := time.Now()
-				result, err := facilitate(t, players, &out, harness.Options{}, "alice", "bob").Run(t.Context(), "go")
+				result, err := facilitate(t, players, &out, keepGoing, "alice", "bob").Run(t.Context(), "go")
 				if err != nil || !result.Success {
 					t.Fatalf("%+v, %v", result, err)
 				}

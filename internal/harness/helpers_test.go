@@ -15,6 +15,9 @@ import (
 	"github.com/fit-eval/fit/internal/harness/harnesstest"
 )
 
+// keepGoing continues without a participant that has failed.
+var keepGoing = harness.Options{Errors: harness.ErrorPolicy{KeepGoing: true}}
+
 // cast maps members to what they do in a turn.
 type cast map[string]harnesstest.Func
 

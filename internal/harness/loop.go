@@ -248,6 +248,8 @@ func (l *loop) stopLocked(reason string, err error) {
 	l.reason, l.err = reason, err
 	if resumable(reason) {
 		l.hub.commit(interruptedEvent{Type: typeInterrupted})
+	} else if l.hub.state.conclusion == nil {
+		l.hub.cancelAll(cancelStopped, l.endedText()) // so that agents that still run learn why
 	}
 	settings := l.hub.state.settings
 	for _, r := range l.runners {

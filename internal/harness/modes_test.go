@@ -41,7 +41,7 @@ func TestFailedTurnIsTriedAgainAndThenTheParticipantIsOut(t *testing.T) {
 				return "", errors.New("model is overloaded")
 			},
 		}
-		result, err := facilitate(t, players, &out, harness.Options{}, "alice", "bob").Run(t.Context(), "go")
+		result, err := facilitate(t, players, &out, keepGoing, "alice", "bob").Run(t.Context(), "go")
 		if err != nil || !result.Success || attempts != 2 {
 			t.Fatalf("%+v, %v, %d attempts", result, err, attempts)
 		}
@@ -55,6 +55,36 @@ func TestFailedTurnIsTriedAgainAndThenTheParticipantIsOut(t *testing.T) {
 		}
 		if !strings.Contains(out.String(), "[no answer: bob failed: model is overloaded]") {
 			t.Error("the asker was not told why")
+		}
+	})
+}
+
+// TestParticipantThatFailsEndsTheSessionAndAskersLearnWhy: alice is still at work when bob fails.
+func TestParticipantThatFailsEndsTheSessionAndAskersLearnWhy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out buffer
+		var told string
+		players := cast{
+			"facilitator": askEverybodyThenConclude,
+			"alice": func(ctx context.Context, turn *harnesstest.Turn) (string, error) {
+				if _, err := say(ctx, turn, "Ask", map[string]any{"question": "and you?", "to": "bob"}); err != nil {
+					return "", err
+				}
+				<-ctx.Done() // the session has ended, and this agent has not noticed yet
+				result, err := turn.Call(context.WithoutCancel(ctx), "Announce", map[string]any{"message": "still here"})
+				told = result.Text
+				return "", err
+			},
+			"bob": func(context.Context, *harnesstest.Turn) (string, error) {
+				return "", errors.New("model is overloaded")
+			},
+		}
+		result, err := facilitate(t, players, &out, harness.Options{}, "alice", "bob").Run(t.Context(), "go")
+		if err == nil || result.Success || !strings.Contains(err.Error(), "bob: model is overloaded") {
+			t.Fatalf("%+v, %v", result, err)
+		}
+		if !strings.Contains(told, "Your ask #3: no answer: the session has ended (bob: model is overloaded).") {
+			t.Errorf("alice was told %q", told)
 		}
 	})
 }

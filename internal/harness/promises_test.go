@@ -126,7 +126,7 @@ func TestATurnInWhichNothingHappensEnds(t *testing.T) {
 			},
 		}
 		var out buffer
-		result, err := facilitate(t, players, &out, harness.Options{}, "alice", "bob").Run(t.Context(), "go")
+		result, err := facilitate(t, players, &out, keepGoing, "alice", "bob").Run(t.Context(), "go")
 		if err != nil || !result.Success {
 			t.Fatalf("%+v, %v", result, err)
 		}

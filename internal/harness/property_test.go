@@ -60,7 +60,7 @@ func drawScenario(rt *rapid.T) scenario {
 	d.options.ParticipantLimits.Turns = rapid.SampledFrom([]int{0, 0, 3}).Draw(rt, "participant limit")
 	d.options.MaxLeadTurns = rapid.SampledFrom([]int{0, 4}).Draw(rt, "lead limit")
 	d.options.AskDeadline = rapid.SampledFrom([]time.Duration{0, 0, 2 * time.Second}).Draw(rt, "deadline")
-	d.options.Errors.FailSession = rapid.Bool().Draw(rt, "fail session")
+	d.options.Errors.KeepGoing = rapid.Bool().Draw(rt, "keep going")
 	d.options.Errors.Retries = rapid.SampledFrom([]int{-1, 1, 2}).Draw(rt, "retries")
 	d.options.BatchWindow = rapid.SampledFrom([]time.Duration{-1, 0}).Draw(rt, "window")
 	return d

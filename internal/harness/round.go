@@ -249,7 +249,7 @@ func (r *runner) failed(out outcome, round int64, attempt int) (again bool) {
 	switch {
 	case again:
 		return true
-	case r.member == h.state.lead, out.err != nil, policy.FailSession:
+	case r.member == h.state.lead, out.err != nil, !policy.KeepGoing:
 		kind := ReasonError
 		switch out.result.Outcome {
 		case session.OutcomeAuth:

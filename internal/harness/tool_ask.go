@@ -203,15 +203,12 @@ func (c *call) answerOnly(s *state, message string) ToolResult {
 		"owe %d answers. To answer one ask, give its askId.", owed)}
 }
 
-// impliedAsk returns the only ask that an answer without id can mean: among those that the member
-// has seen, or among all if it has seen none.
+// impliedAsk returns the only ask that an answer without id can mean, and how many the member owes.
+// An ask that it has not seen is never meant, even if it is the only one.
 func impliedAsk(m *member) (*ask, int) {
-	candidates := slices.DeleteFunc(slices.Clone(m.owed), func(a *ask) bool { return !a.delivered })
-	if len(candidates) == 0 {
-		candidates = m.owed
-	}
-	if len(candidates) == 1 {
-		return candidates[0], 1
+	seen := slices.DeleteFunc(slices.Clone(m.owed), func(a *ask) bool { return !a.delivered })
+	if len(seen) == 1 {
+		return seen[0], len(m.owed)
 	}
 	return nil, len(m.owed)
 }

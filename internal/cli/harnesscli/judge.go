@@ -47,7 +47,7 @@ infrastructure failure · 4 stopped by a budget · 130 interrupted.`,
 	flags.StringVar(&opts.profiles, "profiles-dir", "",
 		"directory of profiles for --lead-profile (default: .claude/agents here, unless that is the work's own)")
 	for _, name := range []string{
-		"fail-fast", "participant-timeout", "participant-max-turns", "participant-max-tokens",
+		"fail-fast", "keep-going", "participant-timeout", "participant-max-turns", "participant-max-tokens",
 		"participant-max-cost-usd", "advisor-model", "advisor-max-uses", "ask-deadline", "max-lead-turns",
 		"session-max-turns", "context",
 	} {

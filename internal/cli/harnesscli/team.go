@@ -96,7 +96,7 @@ func (o *teamOptions) options(con *console.Console) (fit.Options, error) {
 		DefaultCwd:   here,
 		Advisor:      advisor,
 		Base:         o.agent.base(),
-		Errors:       harness.ErrorPolicy{Retries: o.retries.Value, FailSession: o.failFast},
+		Errors:       harness.ErrorPolicy{Retries: o.retries.Value, KeepGoing: o.keepGoing},
 	}
 	if o.retries.Value == 0 {
 		options.Errors.Retries = -1

@@ -23,7 +23,7 @@ type teamOptions struct {
 	limits      limitOptions
 	advisor     advisorOptions
 	retries     console.Count
-	failFast    bool
+	keepGoing   bool
 }
 
 func (o *teamOptions) register(flags *pflag.FlagSet, registry *agent.Registry, mode harness.Mode) {
@@ -44,8 +44,10 @@ func (o *teamOptions) register(flags *pflag.FlagSet, registry *agent.Registry, m
 	flags.Var(&o.transport, "tool-transport",
 		"how agents reach the session's tools: through a program that they start, or at an address on this machine")
 	flags.Var(&o.retries, "agent-retries", "number of retries of a failed round")
-	flags.BoolVar(&o.failFast, "fail-fast", false,
-		"end the session when a participant has failed for good, instead of continuing without it")
+	flags.BoolVar(&o.keepGoing, "keep-going", false,
+		"continue without a participant that has failed for good, instead of ending the session")
+	flags.Bool("fail-fast", true, "the default, which earlier versions had to be told")
+	_ = flags.MarkHidden("fail-fast") // the flag exists
 	o.limits.register(flags)
 	o.advisor.register(flags)
 }
