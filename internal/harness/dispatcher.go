@@ -233,8 +233,8 @@ func (c *call) locked(run func(s *state) ToolResult) ToolResult {
 func (c *call) closed(s *state) string {
 	switch {
 	case s.conclusion != nil:
-		return fmt.Sprintf("The session was concluded (%s); %s was not carried out and nothing more is accepted.%s End "+
-			"your turn.", s.conclusion.Verdict, c.tool, c.unanswered())
+		return fmt.Sprintf("The session was concluded (%s); %s was not carried out and nothing more is accepted.%s "+
+			"End your turn.", s.conclusion.Verdict, c.tool, c.unanswered())
 	case c.hub.stopped:
 		return fmt.Sprintf("The session has ended; %s was not carried out.%s End your turn.", c.tool, c.unanswered())
 	case c.member.gone != "":

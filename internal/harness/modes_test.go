@@ -71,7 +71,7 @@ func TestParticipantThatFailsEndsTheSessionAndAskersLearnWhy(t *testing.T) {
 					return "", err
 				}
 				<-ctx.Done() // the session has ended, and this agent has not noticed yet
-				result, err := turn.Call(context.WithoutCancel(ctx), "Announce", map[string]any{"message": "still here"})
+				result, err := turn.Call(context.WithoutCancel(ctx), "Announce", map[string]any{"message": "here"})
 				told = result.Text
 				return "", err
 			},
