@@ -8,6 +8,8 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -17,9 +19,12 @@ import (
 )
 
 // proof shows that the peer was given an attempt.
-func (p *peer) proof(got *taken) string {
-	mac := hmac.New(sha256.New, []byte(got.Ticket))
-	mac.Write([]byte("running " + p.key))
+func (p *peer) proof(got *taken) string { return got.proven("running " + p.key) }
+
+// proven is what only who knows the ticket of an attempt can make of a text.
+func (g *taken) proven(text string) string {
+	mac := hmac.New(sha256.New, []byte(g.Ticket))
+	mac.Write([]byte(text))
 	return hex.EncodeToString(mac.Sum(nil)[:16])
 }
 
@@ -69,6 +74,88 @@ func TestAnAttemptIsNotHeldForever(t *testing.T) {
 			t.Error("it was taken from the enemy for another reason, so that nothing was tested")
 		}
 	}, "--max-held", "15s")
+}
+
+// Only the coordinator of an attempt ends it before its time.
+func TestNobodyElseCancelsAttempts(t *testing.T) {
+	onBothServers(t, func(t *testing.T, w *world, enemy *peer) {
+		coordinator := w.benchmark(nil, size{runs: 1}, "fleet", "--fleet", w.url)
+		of := enemy.pool()
+		held := enemy.take(of)
+		proof := held.proven("cancel")
+		_ = held.message.Nak() // it is made by others, and the enemy knows its ticket
+		end := until(t, 20*time.Millisecond, func() {
+			for _, task := range []string{"t00", "t01"} {
+				for _, arm := range []string{"a", "b"} {
+					for attempt := range 5 {
+						name := fmt.Sprintf("runs/%s/%s/0/%d", task, arm, attempt+1)
+						asked := fmt.Appendf(nil, `{"name":%q,"proof":%q}`, name, proof)
+						if err := enemy.nc.Publish("fit.cancel."+of.Run, asked); err != nil {
+							t.Error(err)
+						}
+					}
+				}
+			}
+		})
+		defer end()
+		w.finish(coordinator)
+		if _, contents := w.counted("fleet"); len(contents.Records) != 4 {
+			t.Errorf("%d attempts were made of 4 cells", len(contents.Records))
+		}
+	})
+}
+
+// Results that come after the first of their attempt stay in the run directory, whatever links they
+// bring, and are few.
+func TestDuplicatesStayInTheirPlace(t *testing.T) {
+	onBothServers(t, func(t *testing.T, w *world, enemy *peer) {
+		coordinator := w.benchmark(nil, size{runs: 1}, "fleet", "--fleet", w.url, "--regrade-sample", "0")
+		of := enemy.pool()
+		got := enemy.take(of)
+		send := func(i int, files map[string]string) {
+			content, hash := packed(t, files)
+			enemy.send(of.Run, got.name, map[string]any{
+				"record": of.passed(got.name), "tree": content, "sha256": hash, "ticket": got.Ticket,
+				"nonce": fmt.Sprintf("%016x", i),
+			})
+		}
+		send(0, map[string]string{"agent.ndjson": "{}\n"})
+		coordinator.says("pass · 1/4")
+		_ = got.message.Ack()
+		place := t.TempDir()
+		send(1, map[string]string{"agent.ndjson": "{}\n", "x": "-> " + place, "cwd": "-> " + place})
+		send(2, map[string]string{"agent.ndjson": "{}\n", "cwd/x": "-> " + place})
+		for i := range 20 { // the place of the second one, and new ones
+			send(2+i, map[string]string{"agent.ndjson": "{}\n", "cwd/x/SKILL.md": "evil", "cwd/x/run.sh": "evil"})
+		}
+		coordinator.says("they are not kept")
+		w.work(w.machine(1, 0))
+		<-coordinator.over
+		records, _ := w.counted("fleet")
+		for _, r := range records {
+			if (r.RunDir == got.name) != (r.SignedBy == enemy.key) {
+				t.Errorf("%s is signed by %s", r.RunDir, r.SignedBy)
+			}
+		}
+		if entries, err := os.ReadDir(place); err != nil || len(entries) > 0 || len(records) != 4 {
+			t.Errorf("%d cells count, and %v is in the place of the enemy, %v", len(records), entries, err)
+		}
+		kept, _ := filepath.Glob(filepath.Join(w.dir, "fleet", "duplicates", got.name+"-*"))
+		for _, dir := range kept {
+			entries, err := os.ReadDir(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, entry := range entries {
+				if entry.Type()&os.ModeSymlink != 0 {
+					t.Errorf("%s of a duplicate is a link", entry.Name())
+				}
+			}
+		}
+		if len(kept) == 0 || len(kept) > 3 {
+			t.Errorf("%d duplicates are kept", len(kept))
+		}
+	})
 }
 
 // A key does not fill the hub's disk with files that no result names.

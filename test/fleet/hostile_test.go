@@ -28,20 +28,33 @@ func TestAPeerHasTheRightsOfItsRole(t *testing.T) {
 		coordinator := w.benchmark(nil, size{runs: 1}, "fleet", "--fleet", w.url)
 		of := enemy.pool()
 		work := "fit-work-" + of.Run + "-" + of.Name
+		observer := join(t, filepath.Join(w.dir, "hub", "observer.url"))
 		for _, subject := range []string{
 			"$JS.API.STREAM.MSG.GET." + work, "$JS.API.DIRECT.GET." + work, "$JS.API.STREAM.INFO." + work,
 			"$JS.API.STREAM.MSG.GET.fit-done-" + of.Run, "$JS.API.DIRECT.GET.fit-done-" + of.Run,
+			"$JS.API.STREAM.MSG.GET.fit-files-" + of.Run, "$JS.API.DIRECT.GET.fit-files-" + of.Run,
 			"$JS.API.STREAM.DELETE." + work, "$JS.API.STREAM.PURGE." + work, "$JS.API.STREAM.CREATE.mine",
 			"$JS.API.CONSUMER.CREATE.OBJ_fit-trees", "$JS.API.CONSUMER.CREATE." + work, "$JS.API.STREAM.NAMES",
 			"$KV.fit-fleet.drain.w1", "$KV.fit-fleet.protocol", "$KV.fit-workers.w1", "$O.fit-trees.M.x",
 			"fit.work." + of.Run + "." + of.Name + ".x", "fit.done." + of.Run + ".OTHER.x",
 		} {
-			if enemy.may(subject, `{"seq":1}`) {
-				t.Errorf("a worker may use %s", subject)
+			for _, who := range []*peer{enemy, observer} {
+				if who.may(subject, `{"seq":1}`) {
+					t.Errorf("key %s may use %s", who.key, subject)
+				}
+			}
+		}
+		for _, subject := range []string{ // what a worker may
+			"$JS.API.CONSUMER.MSG.NEXT." + work + ".workers", "$JS.API.DIRECT.GET.OBJ_fit-trees",
+			"$JS.API.STREAM.INFO.OBJ_fit-trees", "$KV.fit-workers." + observer.key + ".x",
+			"fit.done." + of.Run + "." + observer.key + ".x", "fit.file." + of.Run + "." + observer.key + ".x",
+		} {
+			if observer.may(subject, `{"seq":1}`) {
+				t.Errorf("an observer may use %s", subject)
 			}
 		}
 		answersReachOnlyWhoAsked(t, w, enemy, of)
-		answersReachOnlyWhoAsked(t, w, join(t, filepath.Join(w.dir, "hub", "observer.url")), of)
+		answersReachOnlyWhoAsked(t, w, observer, of)
 		announced := map[string]any{
 			"protocol": 2, "name": "huge", "fit": "1.2.3", "slots": 2_000_000_000,
 			"agents": map[string]string{"builtin": "9"},
@@ -208,6 +221,13 @@ func TestResultsAreBounded(t *testing.T) {
 			content, hash := packed(t, map[string]string{"agent.ndjson": "{}\n"})
 			record := of.passed(name)
 			record["startMs"], record["endMs"] = far, far+1
+			return map[string]any{"record": record, "tree": content, "sha256": hash}
+		},
+		"before 1970": func(t *testing.T, of pool, name string) map[string]any {
+			t.Helper()
+			content, hash := packed(t, map[string]string{"agent.ndjson": "{}\n"})
+			record := of.passed(name)
+			record["startMs"], record["endMs"] = -far, -1
 			return map[string]any{"record": record, "tree": content, "sha256": hash}
 		},
 		"a large record": func(_ *testing.T, _ pool, _ string) map[string]any {

@@ -101,7 +101,7 @@ func (p *workPool) announced() poolInfo {
 }
 
 // attempt makes one attempt and reports it.
-func (p *workPool) attempt(ctx context.Context, message jetstream.Msg) {
+func (p *workPool) attempt(ctx context.Context, message *pulled) {
 	p.users.Add(1)
 	defer p.users.Done()
 	var w work
@@ -234,6 +234,9 @@ func (p *workPool) make(l *leased) {
 		_ = l.current().NakWithDelay(problemDelay)
 		return
 	}
+	p.reports <- struct{}{}
+	defer func() { <-p.reports }()
+	l.given.free() // the next attempt begins while this one's result travels
 	p.report(l, record, sink)
 }
 

@@ -105,5 +105,5 @@ func (w *worker) take(ctx context.Context, known *followed) bool {
 		w.drained = true
 		w.cfg.Note("draining: finishing running cells, then leaving")
 	}
-	return w.drained && !w.pulling && w.busy == 0
+	return w.drained && !w.pulling && w.busy == 0 && len(w.running) == 0
 }

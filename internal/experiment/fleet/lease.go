@@ -14,6 +14,7 @@ import (
 type leased struct {
 	pool    *workPool
 	work    work
+	given   *pulled
 	message jetstream.Msg // with the worker's lock: the hub may give the attempt again
 	nonce   string
 	began   time.Time
@@ -26,11 +27,12 @@ type leased struct {
 }
 
 // lease begins to report progress on an attempt.
-func (p *workPool) lease(ctx context.Context, w *work, message jetstream.Msg) *leased {
+func (p *workPool) lease(ctx context.Context, w *work, given *pulled) *leased {
 	l := &leased{
 		pool:    p,
 		work:    *w,
-		message: message,
+		given:   given,
+		message: given.Msg,
 		nonce:   newNonce(),
 		began:   p.cfg.Now(),
 		over:    make(chan struct{}),
@@ -106,13 +108,21 @@ func (w *worker) again(name string, message jetstream.Msg) bool {
 // keep reports progress. When the hub has not confirmed any for the time of the lease, it cancels
 // the attempt, which kills its sandbox: from then on the hub may give it to another worker. The hub
 // counts from the arrival of a report, this worker from its sending, so the worker is never later.
+// The first confirmation is the attempt itself, as an answer to what asked for it.
 func (l *leased) keep() {
-	lease := l.lease()
-	confirmed := time.Now()
-	every := time.NewTicker(lease / 6)
-	defer every.Stop()
+	lease, every := l.lease(), l.lease()/6
+	confirmed, next := l.given.asked, every-time.Since(l.given.asked)
+	if next <= 0 { // there was nothing for a while
+		confirmed = time.Now()
+	}
 	for {
 		l.pool.alive()
+		select {
+		case <-time.After(min(next, lease-time.Since(confirmed))): // a lease is over then, not at the next report
+		case <-l.over:
+			return
+		}
+		next = every
 		left := lease - time.Since(confirmed)
 		if left <= 0 { // even after this process was stopped for a while
 			l.cancel(errFenced)
@@ -125,12 +135,6 @@ func (l *leased) keep() {
 		cancel()
 		if err == nil && time.Since(confirmed) < lease {
 			confirmed = sent
-		}
-		select {
-		case <-every.C:
-		case <-time.After(lease - time.Since(confirmed)): // the lease is over now, not at the next report
-		case <-l.over:
-			return
 		}
 	}
 }

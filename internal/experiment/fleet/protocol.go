@@ -59,8 +59,9 @@ const (
 	maxAnnouncement = 256 << 10 // MaxSlots attempts fit in it
 	maxAnnounced    = 64 << 20  // of all workers together
 	// MaxSlots bounds the cells of a worker: coordinators publish as many as there are slots.
-	MaxSlots  = 1000
-	maxPerKey = 1000 // workers with the same key
+	MaxSlots   = 1000
+	maxReports = 16   // attempts of a worker that are over and on their way to the hub
+	maxPerKey  = 1000 // workers with the same key
 )
 
 // readWorker reads the announcement of a worker. One that says more than a worker can be is no
@@ -73,7 +74,7 @@ func readWorker(key string, value []byte) (Worker, bool) {
 	signer, name, found := strings.Cut(key, ".")
 	w.Key = signer
 	return w, found && name == w.Name && validName(name) && w.Slots > 0 && w.Slots <= MaxSlots &&
-		w.Busy >= 0 && w.Busy <= w.Slots && len(w.Host) <= maxText && len(w.Running) <= w.Slots
+		w.Busy >= 0 && w.Busy <= w.Slots && len(w.Host) <= maxText && len(w.Running) <= w.Slots+maxReports
 }
 
 // session names this life of a worker: one that is started again has another.

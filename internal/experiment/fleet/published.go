@@ -62,7 +62,7 @@ func (e *Executor) putRoot(ctx context.Context, store jetstream.ObjectStore, r r
 	}
 	var hash string
 	err = putObject(ctx, store, r.hash, func(w io.Writer) (err error) {
-		hash, err = packTree(w, r.path, r.skip)
+		hash, _, err = packTree(w, r.path, r.skip)
 		return err
 	})
 	if err == nil && hash != r.hash {

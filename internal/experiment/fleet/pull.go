@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -79,20 +80,28 @@ func (w *worker) pull(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		p, message := w.next(ctx, turn)
-		if message == nil {
+		p, got := w.next(ctx, turn)
+		if got == nil {
 			<-w.slots
 			continue
 		}
 		w.count(1)
+		got.free = sync.OnceFunc(func() { w.count(-1); <-w.slots })
 		w.tasks.Go(func() {
-			defer func() { w.count(-1); <-w.slots }()
-			p.attempt(ctx, message)
+			defer got.free()
+			p.attempt(ctx, got)
 		})
 	}
 }
 
-// count notes that an attempt was pulled, or is over.
+// pulled is an attempt as the hub gave it.
+type pulled struct {
+	jetstream.Msg
+	asked time.Time // when it was asked for, which was before the hub gave it
+	free  func()    // gives its slot to the next one
+}
+
+// count notes that an attempt was pulled, or needs no slot any more.
 func (w *worker) count(n int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -102,7 +111,7 @@ func (w *worker) count(n int) {
 
 // next waits for an attempt. Pools take turns; it does not wait long for an empty one while others
 // may have something.
-func (w *worker) next(ctx context.Context, turn int) (*workPool, jetstream.Msg) {
+func (w *worker) next(ctx context.Context, turn int) (*workPool, *pulled) {
 	list := w.ready()
 	w.mu.Lock()
 	w.pulling = len(list) > 0
@@ -114,8 +123,8 @@ func (w *worker) next(ctx context.Context, turn int) (*workPool, jetstream.Msg) 
 	if len(list) > 1 {
 		for i := range list {
 			p := list[(turn+i)%len(list)]
-			if message := p.fetch(ctx, 0); message != nil {
-				return p, message
+			if got := p.fetch(ctx, 0); got != nil {
+				return p, got
 			}
 		}
 	}
@@ -128,7 +137,7 @@ func (w *worker) next(ctx context.Context, turn int) (*workPool, jetstream.Msg) 
 }
 
 // fetch waits for an attempt; 0 only looks.
-func (p *workPool) fetch(ctx context.Context, wait time.Duration) jetstream.Msg {
+func (p *workPool) fetch(ctx context.Context, wait time.Duration) *pulled {
 	if p.consumer == nil {
 		consumer, err := p.cfg.Hub.js.Consumer(ctx, p.info.stream(), consumerName)
 		if err != nil {
@@ -139,6 +148,7 @@ func (p *workPool) fetch(ctx context.Context, wait time.Duration) jetstream.Msg 
 	}
 	var batch jetstream.MessageBatch
 	var err error
+	began := time.Now()
 	if wait == 0 {
 		batch, err = p.consumer.FetchNoWait(1)
 	} else {
@@ -150,12 +160,14 @@ func (p *workPool) fetch(ctx context.Context, wait time.Duration) jetstream.Msg 
 		pause(ctx)
 		return nil
 	}
-	began := time.Now()
 	message := <-batch.Messages() // it is closed when the context ends
-	if message == nil && batch.Error() != nil && time.Since(began) < waitIdle {
+	if message != nil {
+		return &pulled{Msg: message, asked: began}
+	}
+	if batch.Error() != nil && time.Since(began) < waitIdle {
 		pause(ctx) // a deleted stream answers at once
 	}
-	return message
+	return nil
 }
 
 // pause waits a moment before something is tried again.

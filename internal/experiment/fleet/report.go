@@ -16,7 +16,6 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/fit-eval/fit/internal/tree"
 	"github.com/fit-eval/fit/ledger"
 )
 
@@ -110,10 +109,10 @@ func withoutFiles(r *ledger.Record, err error) ledger.Record {
 // putFiles puts what an attempt left into its result, or into a file where it is large.
 func (l *leased) putFiles(ctx context.Context, result *done, dir string) error {
 	inline := &bounded{left: inlineTree}
-	hash, err := packTree(inline, dir, nil)
+	hash, plain, err := packTree(inline, dir, nil)
 	if err == nil {
 		result.Tree, result.SHA256 = inline.Bytes(), hash
-		return checkResult(int64(inline.Len()), dir)
+		return checkResult(int64(inline.Len()), plain)
 	}
 	if !errors.Is(err, errTooLarge) {
 		return err
@@ -122,7 +121,7 @@ func (l *leased) putFiles(ctx context.Context, result *done, dir string) error {
 	var packing sync.WaitGroup
 	packing.Go(func() {
 		var err error
-		result.SHA256, err = packTree(writer, dir, nil)
+		result.SHA256, plain, err = packTree(writer, dir, nil)
 		_ = writer.CloseWithError(err) // nil is the end of the file
 	})
 	result.File, err = l.putFile(ctx, reader)
@@ -131,25 +130,15 @@ func (l *leased) putFiles(ctx context.Context, result *done, dir string) error {
 	if err != nil {
 		return err
 	}
-	return checkResult(result.File.Size, dir)
+	return checkResult(result.File.Size, plain)
 }
 
 // checkResult makes sure that a coordinator accepts what an attempt left.
-func checkResult(packed int64, dir string) error {
-	var plain counted
-	err := tree.Walk{}.Pack(&plain, dir)
-	if err == nil && int64(plain) > resultLimit(packed) {
+func checkResult(packed, plain int64) error {
+	if plain > resultLimit(packed) {
 		return errTooLarge
 	}
-	return err
-}
-
-// counted counts what is written to it.
-type counted int64
-
-func (c *counted) Write(p []byte) (int, error) {
-	*c += counted(len(p))
-	return len(p), nil
+	return nil
 }
 
 // putFile sends something that is too large for a message.

@@ -153,16 +153,24 @@ func decodeError(err error) error {
 	return fmt.Errorf("%w: %w", errContent, err)
 }
 
-// packTree packs a file or directory and returns the hash of what was packed.
-func packTree(w io.Writer, root string, skip func(string) bool) (string, error) {
+// packTree packs a file or directory and returns the hash and the size of what was packed.
+func packTree(w io.Writer, root string, skip func(string) bool) (sha string, size int64, err error) {
 	encoder := encoders.Get().(*zstd.Encoder)
 	defer func() { encoder.Reset(nil); encoders.Put(encoder) }()
 	encoder.Reset(w)
-	hash := sha256.New()
-	if err := errors.Join(packed(io.MultiWriter(encoder, hash), root, skip), encoder.Close()); err != nil {
-		return "", err
+	hash, plain := sha256.New(), counted(0)
+	if err := errors.Join(packed(io.MultiWriter(encoder, hash, &plain), root, skip), encoder.Close()); err != nil {
+		return "", 0, err
 	}
-	return hex.EncodeToString(hash.Sum(nil)), nil
+	return hex.EncodeToString(hash.Sum(nil)), int64(plain), nil
+}
+
+// counted counts what is written to it.
+type counted int64
+
+func (c *counted) Write(p []byte) (int, error) {
+	*c += counted(len(p))
+	return len(p), nil
 }
 
 // errContent is returned for an object that is not what was announced.

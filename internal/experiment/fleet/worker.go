@@ -71,7 +71,8 @@ type worker struct {
 	dir     string
 	trees   string // the directory that keeps them
 	environ map[string]string
-	slots   chan struct{}
+	slots   chan struct{} // has an entry for each attempt that is made
+	reports chan struct{} // has one for each attempt that is reported: a slow hub stops work
 	tasks   sync.WaitGroup
 	jobs    atomic.Int64 // that were begun: a job never has the directory of one that is not over
 
@@ -79,7 +80,7 @@ type worker struct {
 	pools   map[string]*workPool
 	running map[string]*leased // by run and name of the attempt
 	pulling bool               // an attempt may be in flight to us
-	busy    int                // attempts that were pulled and are not over
+	busy    int                // attempts that have a slot
 	unsent  map[*leased]error  // whose results the hub cannot store, and why
 	refuses map[string]string  // why pools are not allowed, by key
 	problem string
@@ -130,6 +131,7 @@ func newWorker(ctx context.Context, cfg WorkerConfig) (*worker, func(), error) {
 		trees:   filepath.Join(cfg.Dir, "trees"),
 		environ: map[string]string{},
 		slots:   make(chan struct{}, cfg.Slots),
+		reports: make(chan struct{}, min(cfg.Slots, maxReports)),
 		pools:   map[string]*workPool{},
 		running: map[string]*leased{},
 		unsent:  map[*leased]error{},
