@@ -500,6 +500,10 @@ func TestKeysStayPrivateAndCanBeRevoked(t *testing.T) {
 		t.Errorf("the command line is %q, %v %v", line, err, parseErr)
 	}
 	<-w.start(nil, nil, "fleet", "key", "revoke", "worker", "--dir", "hub").over
+	<-worker.over
+	if said := worker.out.String(); worker.cmd.ProcessState.ExitCode() == 0 || !strings.Contains(said, "it was revoked") {
+		t.Errorf("a worker with a revoked key says %s", said)
+	}
 	eventually(t, "the key is refused", func() bool {
 		again := w.start(nil, nil, "fleet", "status", "--fleet", token)
 		<-again.over

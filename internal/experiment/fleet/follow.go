@@ -26,8 +26,8 @@ type followed struct {
 	drain bool
 }
 
-// followPools keeps the list of pools that this worker can run, until the context ends or the
-// worker is drained and idle.
+// followPools keeps the list of pools that this worker can run, until the context ends, the worker
+// is drained and idle, or its key is refused.
 func (w *worker) followPools(ctx context.Context) {
 	changes := make(chan *nats.Msg, 1024) // what does not fit is in the next list
 	subscription, err := w.cfg.Hub.nc.ChanSubscribe(subjectPrefix+">", changes)
@@ -46,7 +46,7 @@ func (w *worker) followPools(ctx context.Context) {
 				listAt = time.Now().Add(listEvery/2 + rand.N(listEvery))
 			}
 		}
-		if w.take(ctx, known) {
+		if w.take(ctx, known) || w.cfg.Hub.refused() {
 			return
 		}
 		select {

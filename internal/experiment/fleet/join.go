@@ -182,6 +182,13 @@ func secured(nc *nats.Conn) error {
 	return nil
 }
 
+// errRefused is returned for a hub that no longer accepts the key of a member: the connection ends
+// for good then.
+var errRefused = errors.New("the hub no longer accepts this key: it was revoked; fit fleet key add makes another one")
+
+// refused reports whether the hub has ended the connection for good.
+func (h *Hub) refused() bool { return h.nc.IsClosed() }
+
 // errFingerprint is returned for a hub with another certificate than the join URL says.
 var errFingerprint = errors.New("its certificate is not the one of the join URL")
 

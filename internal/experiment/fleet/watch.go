@@ -37,6 +37,9 @@ func (e *Executor) watch(ctx context.Context) {
 	defer tick.Stop()
 	for {
 		now := time.Now()
+		if e.cfg.Hub.refused() {
+			e.noteOnce("refused", errRefused.Error()+"; then rerun the same command")
+		}
 		if now.After(lookAtWorkers) {
 			workers, err := e.cfg.Hub.Workers(ctx)
 			if err == nil {

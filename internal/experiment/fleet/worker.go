@@ -88,7 +88,7 @@ type worker struct {
 }
 
 // Work makes this process a worker until the context ends or it is drained. Attempts in flight are
-// cancelled when the context ends, and reported as interrupted.
+// cancelled when the context ends, and reported as interrupted. A worker whose key is revoked ends.
 func Work(ctx context.Context, cfg WorkerConfig) error {
 	w, unlock, err := newWorker(ctx, cfg)
 	if err != nil {
@@ -107,6 +107,9 @@ func Work(ctx context.Context, cfg WorkerConfig) error {
 	cancel()
 	w.tasks.Wait()
 	w.leave()
+	if w.cfg.Hub.refused() {
+		return errRefused
+	}
 	return nil
 }
 
