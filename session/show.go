@@ -54,7 +54,11 @@ func (p *page) head(s *EnrichedSession) {
 		p.linef("in       %s", shown(s.Cwd, 200))
 	}
 	outcome := cmp.Or(string(s.Outcome), "no final event")
-	p.linef("ended    %s · %d turns · %s", outcome, s.Turns, seconds(s.WallClockMs))
+	turns := "1 turn"
+	if s.Turns != 1 {
+		turns = fmt.Sprintf("%d turns", s.Turns)
+	}
+	p.linef("ended    %s · %s · %s", outcome, turns, seconds(s.WallClockMs))
 	p.linef("cost     %s · %s", costOf(s.Usage), tokens(s.Usage))
 	if len(s.ModelUsage) > 1 {
 		for _, name := range slices.Sorted(maps.Keys(s.ModelUsage)) {

@@ -87,6 +87,12 @@ func (r *Registry) Get(id string) (Agent, error) {
 		known = append(known, scheme.Usage)
 	}
 	meant := near.Question(id, r.IDs())
+	switch {
+	case strings.Contains(id, "/"):
+		meant = "; did you mean cmd:" + id + "?"
+	case strings.Contains(id, ","):
+		meant = "; name one, and compare several with --arm"
+	}
 	return nil, fmt.Errorf("unknown agent %q%s; known are %s", id, meant, strings.Join(known, ", "))
 }
 

@@ -3,6 +3,7 @@ package agent
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/fit-eval/fit/session"
 )
@@ -59,7 +60,15 @@ type NotFoundError struct {
 }
 
 func (e *NotFoundError) Error() string {
-	return fmt.Sprintf("agent %s is not installed; get it with: %s", e.Agent, e.Hint)
+	return fmt.Sprintf("agent %s is not installed; %s", e.Agent, e.WayOut())
+}
+
+// WayOut says what to do about it.
+func (e *NotFoundError) WayOut() string {
+	if strings.HasPrefix(e.Hint, "put ") { // it is not a command
+		return e.Hint
+	}
+	return "get it with: " + e.Hint
 }
 
 // AuthError reports that an agent has no credentials for its model, or no model at all.

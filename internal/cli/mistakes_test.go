@@ -13,33 +13,48 @@ import (
 
 // insides is what a message must not have: words of the system and of the standard library.
 var insides = regexp.MustCompile(`\b(?:l?stat|open|fork/exec) /|strconv\.|invalid character|` +
-	`(?:^|[^.\w])(?:json|yaml): |unmarshal|goroutine|%!`)
+	`(?:^|[^.\w])(?:json|yaml): |unmarshal|goroutine|%!|error parsing regexp|SyntaxError|dial tcp|shorthand`)
+
+// saidTwice is a part of a message, up to a colon, that stands there twice in a row.
+func saidTwice(message string) string {
+	parts := strings.Split(message, ": ")
+	for i, part := range parts[1:] {
+		if strings.HasSuffix(" "+parts[i], " "+part) && strings.ContainsAny(part, "abcdefghijklmnopqrstuvwxyz") {
+			return part
+		}
+	}
+	return ""
+}
 
 // TestMistakesHaveAWayOut makes the mistakes of a first day. Each message has the given words,
 // which say what to do, and the name by which the program was called.
 func TestMistakesHaveAWayOut(t *testing.T) {
 	dir := t.TempDir()
 	for name, content := range map[string]string{
-		"family/tasks/one/task.yaml":       "timeout: 5\n",
-		"family/tasks/one/agent.task.md":   "Do it.\n",
-		"quick/tasks/one/task.yaml":        "timeouts: {agent: soon}\n",
-		"quick/tasks/one/agent.task.md":    "Do it.\n",
-		"bad.json":                         "{\"turns\": [}",
-		"bad.yaml":                         "id: [",
-		"empty":                            "",
-		"words.txt":                        "hello\n",
-		"table.csv":                        "a,b\n1\n",
-		"trace.ndjson":                     `{"source":"agent","seq":0,"event":{"type":"text","text":"Hi."}}` + "\n",
-		"runs/runs/one/a/0/1/agent.ndjson": `{"source":"agent","seq":0,"event":{"type":"text"}}` + "\n",
-		"results/results.jsonl":            "",
-		"strange/results.jsonl":            "",
-		"strange/plan.json":                "{\"plan\":5}",
+		"family/tasks/one/task.yaml":          "timeout: 5\n",
+		"family/tasks/one/agent.task.md":      "Do it.\n",
+		"quick/tasks/one/task.yaml":           "timeouts: {agent: soon}\n",
+		"quick/tasks/one/agent.task.md":       "Do it.\n",
+		"bad.json":                            "{\"turns\": [}",
+		"bad.yaml":                            "id: [",
+		"empty":                               "",
+		"words.txt":                           "hello\n",
+		"table.csv":                           "a,b\n1\n",
+		"trace.ndjson":                        `{"source":"agent","seq":0,"event":{"type":"text","text":"Hi."}}` + "\n",
+		"runs/runs/one/a/0/1/agent.ndjson":    `{"source":"agent","seq":0,"event":{"type":"text"}}` + "\n",
+		"named/family.yaml":                   "name: named\n",
+		"named/tasks/one/agent.task.md":       "Do it.\n",
+		"named/tasks/one/hooks/invariants.sh": "#!/bin/sh\n",
+		"results/results.jsonl":               "",
+		"results/runs/one/.keep":              "",
+		"strange/results.jsonl":               "",
+		"strange/plan.json":                   "{\"plan\":5}",
 	} {
 		path := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+		if err := os.WriteFile(path, []byte(content), 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -91,7 +106,7 @@ func TestMistakesHaveAWayOut(t *testing.T) {
 		"fit-benchmark show results":                   "takes DIR TASK/ARM/RUN",
 		"fit-benchmark show results a/b/0":             "results has no runs",
 		"fit doctor x":                                 "takes no arguments",
-		"fit-benchmark report results:a":               "give results",
+		"fit-benchmark report results:a":               "use results",
 		"fit-benchmark ctl results puase":              "pause",
 		"fit-benchmark grade results":                  "--family is required",
 		"fit-benchmark merge results --output":         "needs an argument",
@@ -188,7 +203,7 @@ func TestMistakesHaveAWayOut(t *testing.T) {
 		"fit-benchmark compare results --alpha 5":              "above 0 and below 1",
 		"fit-benchmark init --runner ruby x":                   "shell, node, python, go",
 		"fit-benchmark init words.txt":                         "words.txt: not a directory",
-		"fit-benchmark show results x":                         "use TASK/ARM/RUN",
+		"fit-benchmark show results x":                         "results has no runs",
 		"fit-benchmark clean nowhere":                          "not a run directory",
 		"fit-benchmark ctl results concurrency x":              "at least 1",
 		"fit-benchmark grade":                                  "a run directory, the directory of an attempt",
@@ -199,6 +214,60 @@ func TestMistakesHaveAWayOut(t *testing.T) {
 		"fit-benchmark export strange":                         "strange has no run 0",
 		"fit-harness run --task-text x --mcp-config words.txt": "it is not JSON: unexpected 'h'",
 		"fit versus schema Nothing":                            "EvalReport",
+		// words and orders of other programs
+		"fit ls":                                               `"fit benchmark list"`,
+		"fit new x":                                            `"fit benchmark init"`,
+		"fit-benchmark completion bash":                        `did you mean "fit completion"?`,
+		"fit-trace doctor":                                     `did you mean "fit doctor"?`,
+		"fit ui":                                               `did you mean "view"?`,
+		"fit-trace grep x trace.ndjson":                        `did you mean "search"?`,
+		"fit-trace cat trace.ndjson":                           `did you mean "timeline"?`,
+		"fit-trace show trace.ndjson":                          `did you mean "overview"?`,
+		"fit-benchmark run family":                             `name the family with --family "family"`,
+		"fit-benchmark run --epochs 3":                         "did you mean --runs?",
+		"fit-benchmark run --filter x":                         "did you mean --task?",
+		"fit-benchmark run -j 4":                               "unknown flag: -j; did you mean --concurrency?",
+		"fit-benchmark run -q":                                 "unknown flag: -q",
+		"fit-benchmark run --temperature 0":                    "--arm NAME=agent:AGENT,temperature:VALUE",
+		"fit-trace export trace.ndjson --output x":             "add > FILE",
+		"fit-trace overview trace.ndjson -o x":                 "add > FILE",
+		"fit-trace entry trace.ndjson -1":                      "follow --",
+		"fit-trace batch trace.ndjson 3 1":                     "FROM 3 is not before TO 1",
+		"fit-trace assert trace.ndjson --grep x":               "name the test and the file",
+		"fit-trace assert x trace.ndjson --query [":            "Incomplete expression; it is JMESPath",
+		"fit-trace call trace.ndjson 0":                        "no model calls are recorded",
+		"fit-trace search trace.ndjson [":                      "missing closing ]",
+		"fit-trace commands --match ( trace.ndjson":            "missing closing )",
+		"fit-trace overview runs/runs/one/a/0":                 "such as runs/runs/one/a/0/1/agent.ndjson",
+		"fit-trace overview runs/runs/one":                     "such as runs/runs/one/a/0/1/agent.ndjson",
+		"fit-trace overview family":                            "name a file",
+		"fit view words.txt":                                   "neither a run directory nor a trace",
+		"fit stats paired family":                              "name a file of rows",
+		"fit stats power --effect 10%":                         "must be a number, e.g. 0.05",
+		"fit-benchmark run --family family/tasks/one":          "name the family, family, and choose the task with --task one",
+		"fit-benchmark run --family family/tasks":              "name the family: family",
+		"fit-benchmark run --family named/family.yaml":         "name its directory: named",
+		"fit-benchmark run --family named --output named":      "named has a family.yaml, so it holds tasks",
+		"fit-benchmark run --family named --isolation docker":  "--isolation docker",
+		"fit-benchmark run --family named --output=":           "--output must name a directory",
+		"fit-benchmark run --family named --arm a=builtin":     "an agent is named with a=agent:builtin",
+		"fit-benchmark run --family named --arm agent:builtin": "e.g. before=agent:AGENT",
+		"fit-benchmark run --family x --agent builtin,codex":   "name one, and compare several with --arm",
+		"fit-benchmark run --family x --agent ./agent.sh":      "did you mean cmd:./agent.sh?",
+		"fit-benchmark run --family named --agent acp:nothing": "is not installed; put nothing into PATH",
+		"fit-benchmark run --family named --skills-from no":    "--skills-from no: no such file",
+		"fit-benchmark run --family named --model-url http://127.0.0.1:1 --agent builtin --isolation none": "cannot be " +
+			"reached: connection refused",
+		"fit-benchmark report results/results.jsonl":         "is a file of a run directory: use results",
+		"fit-benchmark report results/runs":                  "did you mean results?",
+		"fit-benchmark report results/runs/one":              "did you mean results?",
+		"fit-benchmark report results:b":                     "use results",
+		"fit-benchmark compare results/before results/after": "did you mean results:before?",
+		"fit-benchmark compare":                              "takes A [B]: run directories, or DIR:ARM",
+		"fit-benchmark compare results --non-inferior 5%":    "must be a number, e.g. 0.05",
+		"fit-benchmark show runs/runs/one/a/0":               "fit-benchmark show runs one/a/0",
+		"fit-benchmark show runs/runs/one/a/0/1/x":           "fit-benchmark show runs one/a/0",
+		"fit versus show runs/runs/one/a/0/1":                "fit versus show runs one/a/0",
 	} {
 		t.Run(call, func(t *testing.T) {
 			var stdout, stderr bytes.Buffer
@@ -219,6 +288,8 @@ func TestMistakesHaveAWayOut(t *testing.T) {
 				t.Errorf("it says %q, not %q", said, want)
 			case !strings.Contains("\n"+said, "\n"+args[0]+": "):
 				t.Errorf("no line of %q begins with the name of the program", said)
+			case saidTwice(said) != "":
+				t.Errorf("it says %q twice: %q", saidTwice(said), said)
 			case insides.MatchString(said):
 				t.Errorf("it shows its insides: %q", said)
 			}

@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"regexp/syntax"
 	"runtime/debug"
 	"slices"
 	"strconv"
@@ -28,6 +29,7 @@ import (
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/internal/document"
+	"github.com/fit-eval/fit/internal/experiment"
 	"github.com/fit-eval/fit/internal/near"
 	"github.com/fit-eval/fit/redact"
 )
@@ -179,6 +181,7 @@ func calledAs(name string, root *cobra.Command) *cobra.Command {
 		if command.Name() == programNames[name] {
 			_, takes, _ := strings.Cut(command.Use, " ")
 			root.RemoveCommand(command)
+			console.Outside(command, root.Commands())
 			command.Use = strings.TrimSpace(name + " " + takes)
 			command.CompletionOptions = root.CompletionOptions
 			command.SilenceErrors, command.SilenceUsage = true, true
@@ -196,10 +199,13 @@ func withoutCalls(message string, err error) string {
 		switch problem := wrapped.(type) {
 		case *fs.PathError:
 			message = strings.ReplaceAll(message, problem.Error(), problem.Path+": "+problem.Err.Error())
+			message = strings.ReplaceAll(message, problem.Path+": "+problem.Path+": ", problem.Path+": ")
 		case *net.OpError:
 			if wrong := new(net.AddrError); errors.As(problem, &wrong) {
 				message = strings.ReplaceAll(message, problem.Error(), "must be HOST:PORT, e.g. 127.0.0.1:8080")
 			}
+		case *syntax.Error: // of a pattern
+			message = strings.ReplaceAll(message, problem.Error(), problem.Code.String()+": "+problem.Expr)
 		}
 	}
 	return message
@@ -329,9 +335,13 @@ func describeArgs(command *cobra.Command, args []string, err error) error {
 	case takes == "" && len(args) == 0:
 		return err
 	case takes == "" && command.Flag("task-text") != nil:
-		return fmt.Errorf("%s takes no arguments; give the task with --task-text %q", command.CommandPath(), args[0])
+		return fmt.Errorf("%s takes no arguments; name the task with --task-text %q", command.CommandPath(), args[0])
+	case takes == "" && command.Flag("family") != nil:
+		return fmt.Errorf("%s takes no arguments; name the family with --family %q", command.CommandPath(), args[0])
 	case takes == "":
 		return fmt.Errorf("%s takes no arguments, but got %q", command.CommandPath(), args[0])
+	case takes == "A [B]":
+		return fmt.Errorf("%s takes A [B]: run directories, or DIR:ARM for one arm", command.CommandPath())
 	case len(args) == 0:
 		return fmt.Errorf("%s takes %s, but got nothing", command.CommandPath(), takes)
 	default:
@@ -352,13 +362,17 @@ var otherWords = map[string][]string{
 	"addr":      {"listen"},
 	"budget":    {"max-cost-usd"},
 	"dir":       {"output", "cwd"},
+	"epochs":    {"runs"},
+	"filter":    {"task", "match"},
 	"host":      {"listen", "addr"},
+	"j":         {"concurrency"},
 	"jobs":      {"concurrency"},
 	"json":      {"format"},
 	"listen":    {"addr"},
 	"n":         {"runs"},
 	"o":         {"output"},
 	"out":       {"output"},
+	"parallel":  {"concurrency"},
 	"port":      {"listen", "addr"},
 	"prompt":    {"task-text"},
 	"repeat":    {"runs"},
@@ -382,16 +396,7 @@ func plain(command *cobra.Command, err error) error {
 		if command.HasSubCommands() {
 			return console.NeedsCommand(command)
 		}
-		typed := unknown.GetSpecifiedName()
-		for _, word := range otherWords[typed] {
-			if slices.Contains(names, "--"+word) {
-				return fmt.Errorf("%w; did you mean --%s?", err, word)
-			}
-		}
-		if len(typed) == 1 {
-			return err // it is near to everything
-		}
-		return fmt.Errorf("%w%s", err, near.Question("--"+typed, names))
+		return fmt.Errorf("unknown flag: %s", unknownFlag(unknown, names))
 	}
 	var number *strconv.NumError
 	about, _, found := strings.Cut(err.Error(), ": strconv.")
@@ -402,12 +407,37 @@ func plain(command *cobra.Command, err error) error {
 	case errors.Is(number, strconv.ErrRange):
 		return fmt.Errorf("%s: the number is too large", about)
 	case number.Func == "ParseFloat":
-		return fmt.Errorf("%s: must be a number", about)
+		return fmt.Errorf("%s: must be a number, e.g. 0.05", about)
 	case number.Func == "ParseBool":
 		return fmt.Errorf("%s: must be true or false", about)
 	default:
 		return fmt.Errorf("%s: must be a whole number", about)
 	}
+}
+
+// unknownFlag names a flag that a command does not have, and what was probably meant.
+func unknownFlag(unknown *pflag.NotExistError, names []string) string {
+	typed := unknown.GetSpecifiedName()
+	shown := "--" + typed
+	if unknown.GetSpecifiedShortnames() != "" {
+		shown = "-" + typed
+	}
+	for _, word := range otherWords[typed] {
+		if slices.Contains(names, "--"+word) {
+			return fmt.Sprintf("%s; did you mean --%s?", shown, word)
+		}
+	}
+	switch {
+	case strings.Trim(typed, "0123456789") == "":
+		return shown + "; arguments that begin with a dash follow --, e.g. -- -1"
+	case slices.Contains(otherWords[typed], "output"), typed == "output":
+		return shown + "; the answer goes to standard output: add > FILE"
+	case slices.Contains(names, "--arm") && slices.Contains(experiment.ArmKeys(), typed):
+		return fmt.Sprintf("%s; it is a key of an arm: --arm NAME=agent:AGENT,%s:VALUE", shown, typed)
+	case len(typed) == 1:
+		return shown // it is near to everything
+	}
+	return shown + near.Question("--"+typed, names)
 }
 
 // version is what the build recorded about itself: version, revision and date.

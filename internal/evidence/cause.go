@@ -2,6 +2,7 @@ package evidence
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/internal/lazyregexp"
@@ -89,6 +90,7 @@ func (f *facts) malformed() bool {
 }
 
 func said(what, message string) string {
+	message = strings.TrimPrefix(message, what+": ")
 	if message == "" {
 		return what
 	}

@@ -18,6 +18,9 @@ var armKeys = []string{
 	"temperature", "prompt", "tools", "env", "maxTurns", "auth", "lead", "leadModel", "needs",
 }
 
+// ArmKeys returns the keys of an arm on the command line.
+func ArmKeys() []string { return armKeys }
+
 // textKeys are those whose values are free text, in which a comma and a word with a colon may
 // stand.
 var textKeys = []string{"prompt", "env"}
@@ -38,14 +41,14 @@ func ParseArm(text string, resolve func(path string) string) (Arm, error) {
 		p.resolve = func(path string) string { return path }
 	}
 	if !validArmName(p.arm.Name) {
-		return Arm{}, fmt.Errorf("arm %q: want name=key:value,… with a name of letters, digits, dots, dashes and "+
-			"underscores", text)
+		return Arm{}, fmt.Errorf("arm %q: must be NAME=key:value,…, e.g. before=agent:AGENT, with a name of letters, "+
+			"digits, dots, dashes and underscores", text)
 	}
 	for rest != "" {
 		at := armKey.Get().FindStringSubmatchIndex(rest)
 		if at == nil {
-			return Arm{}, fmt.Errorf("arm %q: %q does not begin with one of the keys %s", p.arm.Name, rest,
-				strings.Join(armKeys, ", "))
+			return Arm{}, fmt.Errorf("arm %q: %q does not begin with one of the keys %s; an agent is named with "+
+				"%s=agent:%s", p.arm.Name, rest, strings.Join(armKeys, ", "), p.arm.Name, rest)
 		}
 		key := rest[at[2]:at[3]]
 		if !slices.Contains(armKeys, key) {

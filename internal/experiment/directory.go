@@ -33,6 +33,9 @@ const (
 // ErrBusy is returned when another process works in the run directory.
 var ErrBusy = errors.New("another process works in this directory; wait for it, or choose another --output")
 
+// ErrTaken is returned for a directory that holds something else than an experiment.
+var ErrTaken = errors.New("choose another --output")
+
 // DifferentError reports a run directory that belongs to another experiment.
 type DifferentError struct {
 	Dir         string
@@ -219,9 +222,13 @@ func (d *Directory) moveAside(stored *Plan) error {
 func (d *Directory) fresh() error {
 	for _, name := range []string{LedgerFile, RunsDir} {
 		if _, err := os.Lstat(filepath.Join(d.Path, name)); err == nil {
-			return fmt.Errorf("%s contains %s but no %s, so its results cannot be traced to a plan; choose another "+
-				"--output",
-				d.Path, name, PlanFile)
+			return fmt.Errorf("%s contains %s but no %s, so its results cannot be traced to a plan; %w", d.Path, name,
+				PlanFile, ErrTaken)
+		}
+	}
+	for _, name := range []string{"family.yaml", "task.yaml"} {
+		if _, err := os.Lstat(filepath.Join(d.Path, name)); err == nil {
+			return fmt.Errorf("%s has a %s, so it holds tasks and not results; %w", d.Path, name, ErrTaken)
 		}
 	}
 	return nil

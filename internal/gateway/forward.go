@@ -11,6 +11,7 @@ import (
 	"mime"
 	"net"
 	"net/http"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -120,7 +121,7 @@ func (x *exchange) ended(w http.ResponseWriter, to upstream, err error) {
 		x.call.Outcome, x.abort = calls.Disconnected, true // an empty reply would look like a good one
 	default:
 		x.answerFailure(w, http.StatusBadGateway, "the model's endpoint %s %s: %v", to.provider(), describeFailure(err),
-			err)
+			innermost(err))
 	}
 }
 
@@ -135,6 +136,17 @@ func describeFailure(err error) string {
 	default:
 		return "gave no answer that can be read"
 	}
+}
+
+// innermost is what is wrong with a connection, without the names of the calls that found it.
+func innermost(err error) error {
+	if operation := new(net.OpError); errors.As(err, &operation) {
+		err = operation.Err
+	}
+	if call := new(os.SyscallError); errors.As(err, &call) {
+		err = call.Err
+	}
+	return err
 }
 
 // answer passes the reply of the upstream on, if it can come from a model.

@@ -46,7 +46,7 @@ type Error struct {
 func (e *Error) Error() string {
 	what := "git " + strings.Join(e.Args, " ")
 	if e.Stderr != "" {
-		return fmt.Sprintf("%s: exit %d: %s", what, e.ExitCode, e.Stderr)
+		return fmt.Sprintf("%s: exit %d: %s", what, e.ExitCode, strings.Join(strings.Fields(e.Stderr), " "))
 	}
 	return fmt.Sprintf("%s: %v", what, e.Err)
 }

@@ -3,6 +3,7 @@ package query
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -118,7 +119,7 @@ func (a Assertion) validate() error {
 	case a.Test == "":
 		return errors.New("the name of the test is missing")
 	case a.File == "":
-		return errors.New("the file to check is missing")
+		return errors.New("the file to check is missing: name the test and the file")
 	case modes != 1:
 		return fmt.Errorf("exactly one of --grep, --query, --exists and --cites-job is needed, not %d", modes)
 	case a.Grep != nil && *a.Grep == "":
@@ -185,7 +186,8 @@ func (a Assertion) query() (any, error) {
 	}
 	value, err := jmespath.Search(*a.Query, data)
 	if err != nil {
-		return nil, fmt.Errorf("query %q: %w", *a.Query, err)
+		_, what, _ := strings.Cut(err.Error(), "SyntaxError: ") // that of a value names its function
+		return nil, fmt.Errorf("query %q: %s; it is JMESPath", *a.Query, cmp.Or(what, err.Error()))
 	}
 	return value, nil
 }

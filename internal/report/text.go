@@ -73,7 +73,7 @@ func (g *Group) headText(w io.Writer) {
 			fmt.Fprintf(w, "\n%s", display.Line(line))
 		}
 	}
-	fmt.Fprintf(w, "\n%d of %d runs passed", t.Passed, t.Runs)
+	fmt.Fprintf(w, "\n%d of %s passed", t.Passed, Count(t.Runs, "run"))
 	if t.Missing > 0 {
 		fmt.Fprintf(w, ", %d of %d missing", t.Missing, t.Planned)
 	}

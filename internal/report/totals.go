@@ -112,7 +112,7 @@ func (t *Totals) mediansText(imported bool) string {
 		parts = append(parts, display.Millis(t.MedianDurationMs))
 	}
 	if t.MedianTurns > 0 || !imported {
-		parts = append(parts, fmt.Sprintf("%d turns", t.MedianTurns))
+		parts = append(parts, Count(t.MedianTurns, "turn"))
 	}
 	if len(parts) == 0 {
 		return ""

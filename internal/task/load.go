@@ -54,6 +54,8 @@ func Load(ctx context.Context, origin string, opts Options) (*Family, error) {
 	case isRowsName(real) && isFile(real):
 		l.real, l.family.Dir = filepath.Dir(real), filepath.Dir(real)
 		load = func() { l.loadRows(real) }
+	case filepath.Base(real) == "family.yaml":
+		return nil, fmt.Errorf("%s is a file of a family; name its directory: %s", origin, filepath.Dir(origin))
 	default:
 		return nil, fmt.Errorf("family %s: neither a directory nor a .jsonl or .json file of SWE-bench rows", origin)
 	}
@@ -252,6 +254,8 @@ func (l *loader) tasks() {
 	case l.file.Data.used():
 		l.add(l.where.wrong("family.yaml", nil, "dataset is missing: the file of samples that the other settings "+
 			"apply to"))
+	case len(ids) == 0 && l.meant() != "":
+		l.add(errors.New(l.meant()))
 	case len(ids) == 0:
 		l.wrong("tasks", "the family has no task: make a directory tasks/<id> with an agent.task.md in it, or name a "+
 			"dataset in family.yaml")
@@ -259,6 +263,19 @@ func (l *loader) tasks() {
 	for _, id := range ids {
 		l.family.Tasks = append(l.family.Tasks, l.task(id))
 	}
+}
+
+// meant says which family was probably meant where a part of one was named; empty if it was not.
+func (l *loader) meant() string {
+	name, above := filepath.Base(l.real), filepath.Dir(filepath.Clean(l.family.Origin))
+	switch {
+	case name == "tasks":
+		return fmt.Sprintf("%s has the tasks of a family; name the family: %s", l.family.Origin, above)
+	case filepath.Base(filepath.Dir(l.real)) == "tasks":
+		return fmt.Sprintf("%s is a task of a family; name the family, %s, and choose the task with --task %s",
+			l.family.Origin, filepath.Dir(above), name)
+	}
+	return ""
 }
 
 // calibration finds the file of human verdicts that family.yaml names; it must be in the family.

@@ -99,7 +99,8 @@ func fetch(ctx context.Context, o Origin, cache string) (dir, sha string, err er
 		Args: []string{"fetch", "--quiet", "--depth", "1", "--no-tags", "--", o.URL, ref}, UserConfig: true,
 	}
 	if err := git.Run(ctx, fetching); err != nil {
-		return "", "", fmt.Errorf("fetch family %s: %w", o.URL, err)
+		return "", "", fmt.Errorf("fetch family %s: %w; check the address and your access to it, or clone it and "+
+			"use the directory", o.URL, err)
 	}
 	if sha, err = git.Resolve(ctx, store, "FETCH_HEAD"); err != nil {
 		return "", "", err

@@ -64,8 +64,8 @@ func (e *Engines) Check(ctx context.Context, asked string, t *task.Task) error {
 				"--task", t.ID, part)
 		}
 		if sandbox.InContainer(asked) {
-			return fmt.Errorf("task %s names no image: give it image: or dockerfile:, or run it without --sandbox %s",
-				t.ID, asked)
+			return fmt.Errorf("task %s names no image: add image: or dockerfile: to it, or run it without "+
+				"--isolation %s", t.ID, asked)
 		}
 		return nil
 	}

@@ -86,7 +86,7 @@ func describe(ctx context.Context, con *console.Console, a agent.Agent) row {
 	var notFound *agent.NotFoundError
 	switch {
 	case errors.As(err, &notFound):
-		line.Problem = "not installed; get it with: " + notFound.Hint
+		line.Problem = "not installed; " + notFound.WayOut()
 	case err != nil:
 		line.Problem = err.Error()
 	default:

@@ -84,14 +84,14 @@ func (g *gates) check(built *report.Report, proof *experimentcli.Proof) error {
 				t.Missing)
 		}
 		if g.allPass && (t.Passed != t.Runs || t.Missing+t.Retried > 0) {
-			return console.Exitf(console.ExitNegative, "gate --all-pass: %d of %d runs of arm %s passed, %d missing%s",
-				t.Passed, t.Planned, group.Name, t.Missing, retriedText(t))
+			return console.Exitf(console.ExitNegative, "gate --all-pass: %d of %s of arm %s passed, %d missing%s",
+				t.Passed, report.Count(t.Planned, "run"), group.Name, t.Missing, retriedText(t))
 		}
 		if least := g.minPassRate.value; least != nil && group.LowerLimit() < *least {
 			missing := ""
 			if t.Missing+t.Retried > 0 {
-				missing = fmt.Sprintf(" (of %d runs %d are missing%s; they count as failed)", t.Planned, t.Missing,
-					retriedText(t))
+				missing = fmt.Sprintf(" (of %s %d missing%s; they count as failed)",
+					report.Count(t.Planned, "run"), t.Missing, retriedText(t))
 			}
 			return console.Exitf(console.ExitNegative,
 				"gate --min-pass-rate %g: the lower confidence bound of arm %s is %.3f%s", *least, group.Name,

@@ -1,6 +1,7 @@
 package benchmarkcli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -183,7 +184,8 @@ func (l *linter) conclude(tasks int) error {
 		}
 	} else {
 		for _, f := range l.findings {
-			fmt.Fprintf(l.con.Stdout, "%s: %s: %s\n", display.Name(f.Task), f.Level, display.Text(f.Message))
+			about := cmp.Or(f.Task, "family.yaml") // of no task: it is true for all samples
+			fmt.Fprintf(l.con.Stdout, "%s: %s: %s\n", display.Name(about), f.Level, display.Text(f.Message))
 		}
 		fmt.Fprintf(l.con.Stdout, "%s, %s, %s\n", report.Count(tasks, "task"), report.Count(errs, "error"),
 			report.Count(counts["warning"], "warning"))

@@ -37,7 +37,7 @@ func (l *taskLinter) answer(dir string, reference bool) (*grade.Answer, error) {
 // datasetDoubts says once what is true for all samples.
 func (l *linter) datasetDoubts() {
 	if len(l.family.Tasks) > 0 && l.family.Tasks[0].Sample != nil && l.family.Tasks[0].Sample.Reference == nil {
-		l.findings = append(l.findings, finding{Level: "warning", Message: "there is no reference in family.yaml " +
-			"(e.g. reference: \"{{answer}}\"), so it is unknown whether the checks can be passed"})
+		l.findings = append(l.findings, finding{Level: "warning", Message: "there is no reference (e.g. " +
+			"reference: \"{{answer}}\"), so it is unknown whether the checks can be passed"})
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/fit-eval/fit/internal/experiment/local"
 	"github.com/fit-eval/fit/internal/glob"
 	"github.com/fit-eval/fit/internal/jsonenc"
+	"github.com/fit-eval/fit/internal/report"
 	"github.com/fit-eval/fit/internal/report/foreign"
 	"github.com/fit-eval/fit/internal/sandbox"
 	"github.com/fit-eval/fit/internal/scratch"
@@ -86,9 +87,10 @@ func verifyRuns(con *console.Console, dir, key string) error {
 			fmt.Fprintln(con.Stdout, display.Text(problem))
 		}
 	}
-	fmt.Fprintf(con.Stdout, "%d of %d files match the record\n", looked-wrong, looked)
+	fmt.Fprintf(con.Stdout, "%d of %s match the record\n", looked-wrong, report.Count(looked, "file"))
 	if wrong > 0 {
-		return console.Exitf(console.ExitNegative, "%d of %d files differ from the ledger", wrong, looked)
+		return console.Exitf(console.ExitNegative, "%d of %s differ from the ledger", wrong,
+			report.Count(looked, "file"))
 	}
 	return nil
 }

@@ -75,6 +75,9 @@ func writeForeign(con *console.Console, format string, records []ledger.Record) 
 const metricsUsage = "also append one line of JSON per arm to this file, for control charts over many experiments; " +
 	"existing lines are not repeated"
 
+const kUsage = "the k of pass@k, separated by commas; text leaves out those above the number of runs, and 1, " +
+	"which is the pass rate, unless they are named here"
+
 const labelsUsage = "file of human verdicts on judged runs (YAML), used to correct the judge's pass rate " +
 	"(default: the family's calibration)"
 
@@ -107,8 +110,7 @@ format is recognised by content.`,
 	}
 	flags := command.Flags()
 	opts.older.register(flags, "input")
-	flags.StringVar(&opts.k, "k", "1,3,5", "the k of pass@k, separated by commas; "+
-		"text leaves out those above the number of runs unless they are named here")
+	flags.StringVar(&opts.k, "k", "1,3,5", kUsage)
 	opts.format.Register(flags, "output format (text on a terminal); metrics is one line of JSON per arm, for charts "+
 		"over time; harbor, inspect, promptfoo and csv are what other harnesses write; html is a self-contained file", console.FormatJSON,
 		console.FormatText, console.FormatMarkdown, "junit", "metrics", formatHarbor, formatInspect, formatPromptfoo,

@@ -66,6 +66,9 @@ func runRun(ctx context.Context, con *console.Console, registry *agent.Registry,
 	if opts.family == "" { // before a fleet is started
 		return console.Usagef("--family is required: the directory of the tasks, or url//subdir@ref")
 	}
+	if opts.Output == "" {
+		return console.Usagef("--output must name a directory for the results")
+	}
 	machine := experimentcli.Machine(con, registry)
 	machine.OutputLimit = opts.OutputLimit()
 	policy, fleet, err := opts.Begin(ctx, con, machine)
@@ -87,7 +90,7 @@ func runRun(ctx context.Context, con *console.Console, registry *agent.Registry,
 	if opts.summary && con.Getenv(summaryVariable) == "" {
 		return errNoSummary
 	}
-	run := &running{opts: opts, con: con}
+	run := &running{opts: opts, con: con, kChosen: flags.Changed("k")}
 	if run.Run, err = opts.Run(con, machine, prepared, fleet); err != nil {
 		return err
 	}
@@ -233,8 +236,9 @@ func loadFamily(ctx context.Context, con *console.Console, origin string) (*task
 // running is one call of run.
 type running struct {
 	experimentcli.Run
-	con  *console.Console
-	opts *runOptions
+	con     *console.Console
+	opts    *runOptions
+	kChosen bool // by the user
 }
 
 // dryRun shows what the run would do, after a rehearsal.
@@ -288,6 +292,7 @@ func (r *running) report(ctx context.Context, ks []int) (*report.Report, error) 
 	if err != nil {
 		return nil, err
 	}
+	found.Signers(experimentcli.OwnKey(r.con))
 	found.Allow = r.opts.Proof.Allow.List()
 	found.KeepToShard()
 	built, err := found.build(ctx, experimentcli.Auditor(r.con, r.Machine.Registry), ks, true)
@@ -302,7 +307,11 @@ func (r *running) report(ctx context.Context, ks []int) (*report.Report, error) 
 		fmt.Fprintf(r.con.Stderr, "note: %v\n", err)
 	}
 	if r.textWanted() {
-		print := func(w io.Writer) error { return printReport(w, built, comparison, ks) }
+		shown := ks
+		if !r.kChosen {
+			shown = built.WorthShowing(ks)
+		}
+		print := func(w io.Writer) error { return printReport(w, built, comparison, shown) }
 		if err := r.con.Folded(print); err != nil {
 			return nil, err
 		}

@@ -81,7 +81,7 @@ func (o *runOptions) register(flags *pflag.FlagSet, registry *agent.Registry) {
 	flags.StringVar(&o.metrics, "metrics", "", metricsUsage)
 	flags.BoolVar(&o.summary, "summary", false, "append the report to $GITHUB_STEP_SUMMARY")
 	o.gates.register(flags)
-	flags.StringVar(&o.k, "k", "1,3,5", "the k of pass@k in the report at the end")
+	flags.StringVar(&o.k, "k", "1,3,5", kUsage)
 }
 
 // plainFlags are those that describe the arm called default; beside --arm or --arms they would say

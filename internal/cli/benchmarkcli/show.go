@@ -19,7 +19,7 @@ files of the project and of the arm reached the model, where in its prompt, at h
 they were opened; what comes with the agent; and the evidence about the work.`,
 		Example: `  fit-benchmark show benchmark-runs count-words/after/0
   fit-benchmark show benchmark-runs count-words/after/0 --format json`,
-		Args: cobra.ExactArgs(2),
+		Args: experimentcli.ShowArgs,
 		RunE: func(command *cobra.Command, args []string) error {
 			return experimentcli.ShowCell(command.Context(), con, registry, args[0], args[1], format.JSON())
 		},

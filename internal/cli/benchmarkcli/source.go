@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -39,11 +40,17 @@ func readResults(con *console.Console, dirs []string, damagedToo bool, from *for
 	for i, dir := range dirs {
 		paths[i] = con.Path(dir)
 		if whole, arm, named := strings.Cut(dir, ":"); named && !isDirectory(paths[i]) && isDirectory(con.Path(whole)) {
-			return loaded{}, console.Usagef("%s names the arm %s, and all arms of a directory are shown: give %s",
+			return loaded{}, console.Usagef("%s names the arm %s, and all arms of a directory are shown: use %s",
 				dir, arm, whole)
+		}
+		if filepath.Base(dir) == experiment.LedgerFile && isFile(paths[i]) {
+			return loaded{}, console.Usagef("%s is a file of a run directory: use %s", dir, filepath.Dir(dir))
 		}
 	}
 	found, err := results.Load(paths, damagedToo, from)
+	if errors.Is(err, results.ErrNone) {
+		err = fmt.Errorf("%w%s", err, meantDirectory(con, dirs))
+	}
 	if err != nil {
 		return loaded{}, classify(err)
 	}
@@ -51,6 +58,22 @@ func readResults(con *console.Console, dirs []string, damagedToo bool, from *for
 		fmt.Fprintf(con.Stderr, "%s: %s\n", problem.Path, problem.Problem)
 	}
 	return loaded{found}, nil
+}
+
+// meantDirectory asks whether the run directory was meant that one without results is below.
+func meantDirectory(con *console.Console, dirs []string) string {
+	for _, dir := range dirs {
+		for above := filepath.Dir(filepath.Clean(dir)); len(above) > 1; above = filepath.Dir(above) {
+			switch _, err := os.Stat(con.Path(dir)); {
+			case !isFile(filepath.Join(con.Path(above), experiment.LedgerFile)):
+			case err != nil && above == filepath.Dir(filepath.Clean(dir)): // an arm, written as a path
+				return fmt.Sprintf("; did you mean %s:%s?", above, filepath.Base(dir))
+			default:
+				return fmt.Sprintf("; did you mean %s?", above)
+			}
+		}
+	}
+	return ""
 }
 
 func isDirectory(path string) bool {

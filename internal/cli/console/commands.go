@@ -2,6 +2,7 @@ package console
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -26,21 +27,64 @@ func UnknownCommand(group *cobra.Command, typed string) error {
 	return Usagef("%s%s; the commands are %s", complaint, suggestion(group, typed), commandNames(group))
 }
 
+// otherWords are what other programs call commands of ours.
+var otherWords = map[string][]string{
+	"cat":     {"timeline"},
+	"diff":    {"align", "compare"},
+	"grep":    {"search"},
+	"ls":      {"list"},
+	"new":     {"init"},
+	"results": {"report"},
+	"show":    {"overview"},
+	"start":   {"run"},
+	"test":    {"run", "lint"},
+	"ui":      {"view"},
+	"web":     {"view"},
+}
+
 func suggestion(group *cobra.Command, typed string) string {
 	group.SuggestionsMinimumDistance = 2
 	var near []string
+	for _, word := range otherWords[typed] {
+		if found, _, err := group.Find([]string{word}); err == nil && found != group {
+			near = append(near, strconv.Quote(found.Name()))
+		}
+	}
+	if len(near) > 0 {
+		return fmt.Sprintf("; did you mean %s?", strings.Join(near, " or "))
+	}
 	for _, name := range group.SuggestionsFor(typed) {
 		near = append(near, strconv.Quote(name))
 	}
-	for _, child := range group.Commands() { // it may be the command of a group
-		if found, _, err := child.Find([]string{typed}); err == nil && found != child {
-			near = append(near, strconv.Quote(found.CommandPath()))
+	for _, word := range append([]string{typed}, otherWords[typed]...) {
+		for _, child := range group.Commands() { // it may be the command of a group
+			if found, _, err := child.Find([]string{word}); err == nil && found != child {
+				near = append(near, strconv.Quote(found.CommandPath()))
+			}
 		}
+	}
+	if slices.Contains(strings.Fields(group.Annotations[outside]), typed) {
+		near = append(near, strconv.Quote("fit "+typed))
 	}
 	if len(near) == 0 {
 		return ""
 	}
 	return fmt.Sprintf("; did you mean %s?", strings.Join(near, " or "))
+}
+
+// outside is the annotation of a program of its own that names the commands of fit beside it.
+const outside = "outside"
+
+// Outside tells a program of its own which other commands fit has, for the answer to those that
+// look for them in the wrong place.
+func Outside(program *cobra.Command, others []*cobra.Command) {
+	var names []string
+	for _, other := range others {
+		if other.IsAvailableCommand() {
+			names = append(names, other.Name())
+		}
+	}
+	program.Annotations = map[string]string{outside: strings.Join(names, " ")}
 }
 
 func commandNames(group *cobra.Command) string {

@@ -126,12 +126,15 @@ func statusLine(p experiment.Progress) string {
 		parts = append(parts, report.Count(p.Errors, "error"))
 	}
 	cost := display.Dollars(p.CostUSD)
-	if p.Unpriced > 0 {
+	switch {
+	case p.Unpriced > 0 && p.CostUSD == 0:
+		cost = "cost unknown"
+	case p.Unpriced > 0:
 		cost += fmt.Sprintf(" and %s of unknown cost", report.Count(p.Unpriced, "attempt"))
 	}
 	parts = append(parts, cost)
 	if p.ETA > 0 {
-		parts = append(parts, "about "+display.Duration(p.ETA)+" left")
+		parts = append(parts, "about "+display.Duration(max(p.ETA, time.Second))+" left")
 	}
 	return strings.Join(parts, " · ")
 }

@@ -7,7 +7,11 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
+
+	"github.com/spf13/cobra"
 
 	"github.com/fit-eval/fit/internal/agent"
 	"github.com/fit-eval/fit/internal/cli/console"
@@ -68,12 +72,29 @@ func ParseCell(name string) (task, arm string, run int, err error) {
 	return task, arm, run, nil
 }
 
+// ShowArgs checks the arguments of show. The path of a run or of a file of it is no argument, but
+// says what is meant.
+func ShowArgs(command *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return cobra.ExactArgs(2)(command, args)
+	}
+	dir, path, _ := strings.Cut(filepath.ToSlash(filepath.Clean(args[0])), "/runs/")
+	parts := strings.Split(path, "/")
+	for n := range parts {
+		cell := strings.Join(parts[:n+1], "/")
+		if _, _, _, ok := SplitCell(cell); ok {
+			return console.Usagef("name the run directory and the run: %s %s %s", command.CommandPath(), dir, cell)
+		}
+	}
+	return cobra.ExactArgs(2)(command, args)
+}
+
 // ShowCell prints everything that is known about one run of a directory, named TASK/ARM/RUN.
 func ShowCell(ctx context.Context, con *console.Console, registry *agent.Registry, dir, name string, asJSON bool,
 ) error {
-	task, arm, run, err := ParseCell(name)
-	if err != nil {
-		return err
+	task, arm, run, ok := SplitCell(name)
+	if !ok { // it is no run's name, and what there is is named as for an unknown run
+		task = name
 	}
 	source, err := OpenSource(ctx, con, registry, dir, versus.Options{
 		Cell: &ledger.Cell{TaskID: task, Arm: arm, RunIndex: run},
@@ -123,7 +144,16 @@ func noSuchCell(dir, name string, there []ledger.Cell) error {
 	for _, cell := range there {
 		names = append(names, fmt.Sprintf("%s/%s/%d", cell.TaskID, cell.Arm, cell.RunIndex))
 	}
-	return console.Usagef("%s has no run %s; it has %s", dir, name,
+	for part := name; part != ""; { // those of the same arm or task first
+		if nearer := slices.DeleteFunc(slices.Clone(names), func(n string) bool {
+			return !strings.HasPrefix(n, part+"/")
+		}); len(nearer) > 0 {
+			names = nearer
+			break
+		}
+		part = part[:max(0, strings.LastIndexByte(part, '/'))]
+	}
+	return console.Usagef("%s has no run %s (TASK/ARM/RUN); it has %s", dir, name,
 		display.CutRunes(strings.Join(names, ", "), 300))
 }
 
@@ -187,7 +217,10 @@ func showDetails(p *page, cell *versus.Cell) {
 			scoreIn(cell.PerDimension, dimension))
 	}
 	p.line("  %-13s %s", "overall", score(cell.Blended))
-	if p.err == nil {
+	switch {
+	case cell.Treatment == nil && cell.Verdict == ledger.Error && cell.TracePath == "":
+		p.line("given to the model: nothing, the agent was not started")
+	case p.err == nil:
 		p.err = given.Write(p.w, cell.Treatment)
 	}
 	for _, cause := range cell.Errors {

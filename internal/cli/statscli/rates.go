@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/report"
 	"github.com/fit-eval/fit/stats"
 )
 
@@ -201,7 +202,7 @@ func passK(n, c int, ks []int, level float64) (passKResult, error) {
 }
 
 func writePassK(w io.Writer, result passKResult) {
-	fmt.Fprintf(w, "%d of %d runs passed\n", result.C, result.N)
+	fmt.Fprintf(w, "%d of %s passed\n", result.C, report.Count(result.N, "run"))
 	for _, row := range result.Rows {
 		if row.Lo == nil {
 			fmt.Fprintf(w, "pass@%d  %s\npass^%d  %s\n", row.K, stats.ErrKExceedsN, row.K, stats.ErrKExceedsN)

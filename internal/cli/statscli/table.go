@@ -39,6 +39,9 @@ func readTable(con *console.Console, path string) ([]line, error) {
 			return nil, console.Usagef("%s: %w", path, pathless(err))
 		}
 		defer file.Close()
+		if info, err := file.Stat(); err == nil && info.IsDir() {
+			return nil, console.Usagef("%s is a directory: name a file of rows, or - for standard input", path)
+		}
 		source = file
 	}
 	data, err := io.ReadAll(io.LimitReader(source, maxTableBytes+1))

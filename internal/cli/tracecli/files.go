@@ -73,7 +73,7 @@ func (a *app) resolve(names []string) ([]string, error) {
 		}
 		matches, err := doublestar.FilepathGlob(a.con.Path(name), doublestar.WithFilesOnly())
 		if err != nil {
-			return nil, console.Usagef("pattern %q: %v", name, err)
+			return nil, console.Usagef("pattern %q: %w", name, err)
 		}
 		for _, match := range matches {
 			paths = append(paths, a.relative(name, match))

@@ -151,7 +151,7 @@ func (a *app) runs() *cobra.Command {
 			}
 			expr, err := regexp.Compile("(?i)" + pattern)
 			if err != nil {
-				return console.Usagef("pattern %q: %v", pattern, err)
+				return console.Usagef("pattern %q: %w", pattern, err)
 			}
 			since, err := parseLookback(lookback)
 			if err != nil {

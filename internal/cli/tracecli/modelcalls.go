@@ -29,12 +29,14 @@ func (a *app) modelCalls() *cobra.Command {
 				}
 			}
 			if len(all) == 0 {
-				fmt.Fprintln(a.con.Stderr, "no model calls are recorded: "+
-					"the gateway was off, or its .calls file is not beside the trace")
+				fmt.Fprintln(a.con.Stderr, noCalls)
 			}
 			return nil
 		})
 }
+
+// noCalls says why there may be no model calls.
+const noCalls = "no model calls are recorded: the gateway was off, or its .calls file is not beside the trace"
 
 // modelCallBodies shows one call with its request and its reply.
 func (a *app) modelCallBodies() *cobra.Command {
@@ -55,13 +57,24 @@ func (a *app) modelCallBodies() *cobra.Command {
 				return err
 			}
 			if exchange == nil && !t.Nothing() {
-				return console.Usagef("%s has no model call %d", t.Name(), n)
+				return noSuchCall(ctx, t, n)
 			}
 			if exchange == nil {
 				return out.object(t.Name(), nil, nil)
 			}
 			return out.object(t.Name(), exchange, func() { out.exchange(exchange) })
 		})
+}
+
+func noSuchCall(ctx context.Context, t *query.Trace, n int) error {
+	all, err := t.ModelCalls(ctx)
+	switch {
+	case err != nil:
+		return err
+	case len(all) == 0:
+		return console.Usagef("%s: %s", t.Name(), noCalls)
+	}
+	return console.Usagef("%s has no model call %d; the last is %d", t.Name(), n, len(all)-1)
 }
 
 // exchange prints a call and its bodies, JSON with an indent.

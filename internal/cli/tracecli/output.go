@@ -8,11 +8,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"syscall"
 
 	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/internal/jsonenc"
+	"github.com/fit-eval/fit/internal/query"
 )
 
 // The formats of answers.
@@ -29,6 +31,8 @@ type output struct {
 	format string
 	style  jsonenc.Style
 	colour bool
+	// explained is set when it was said why there is no record.
+	explained bool
 	// multi is set when more than one file was asked.
 	multi bool
 	// mayLack is set where one of several files may hold nothing.
@@ -130,6 +134,9 @@ func (o *output) end() error {
 		o.print("[]\n")
 	case o.format == formatText && o.count == 0:
 		o.print("\n")
+		if !o.explained && !slices.ContainsFunc(o.app.opened, (*query.Trace).Nothing) {
+			fmt.Fprintln(o.app.con.Stderr, "nothing found")
+		}
 	}
 	return o.failed()
 }

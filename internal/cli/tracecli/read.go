@@ -78,6 +78,9 @@ func (a *app) batch() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if from >= 0 && to >= 0 && from >= to {
+				return console.Usagef("FROM %d is not before TO %d", from, to)
+			}
 			t, err := a.open(args[0])
 			if err != nil {
 				return err

@@ -23,9 +23,7 @@ func (a *app) search() *cobra.Command {
   fit trace search --context 2 run.ndjson 'exit status [1-9]'
   fit trace search --limit 0 --full --format ndjson run.ndjson deprecated`,
 		cobra.ExactArgs(2), func(ctx context.Context, out *output, args []string) error {
-			if !a.exists(args[0]) && a.exists(args[1]) { // the order of grep
-				args[0], args[1] = args[1], args[0]
-			}
+			a.fileFirst(args)
 			if args[1] == "" {
 				return console.Usagef("the pattern is empty")
 			}

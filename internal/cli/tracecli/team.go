@@ -117,6 +117,7 @@ func (a *app) sql() *cobra.Command {
   fit trace sql a.ndjson b.ndjson 'select file, sum(output_tokens) from usage group by 1'`,
 		cobra.MinimumNArgs(2),
 		func(ctx context.Context, out *output, args []string) error {
+			a.fileFirst(args)
 			traces, err := a.openAll(args[:len(args)-1])
 			if err != nil {
 				return err

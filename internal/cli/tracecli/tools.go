@@ -58,6 +58,7 @@ func (a *app) tool() *cobra.Command {
 	return a.verb("tool FILE NAME", "Show the entries that use a tool, and its results", `  fit trace tool run.ndjson Bash`,
 		cobra.ExactArgs(2),
 		func(ctx context.Context, out *output, args []string) error {
+			a.fileFirst(args)
 			t, err := a.open(args[0])
 			if err != nil {
 				return err
@@ -68,7 +69,7 @@ func (a *app) tool() *cobra.Command {
 				return show(entry)
 			})
 			if err == nil && found == 0 && t.Path != "-" {
-				err = a.sayTools(ctx, t, args[1])
+				out.explained, err = true, a.sayTools(ctx, t, args[1])
 			}
 			if err != nil {
 				return err
@@ -160,7 +161,7 @@ func optionalPattern(text string) (*regexp.Regexp, error) {
 	}
 	expr, err := regexp.Compile(text)
 	if err != nil {
-		return nil, console.Usagef("pattern %q: %v", text, err)
+		return nil, console.Usagef("pattern %q: %w", text, err)
 	}
 	return expr, nil
 }

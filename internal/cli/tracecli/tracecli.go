@@ -198,13 +198,28 @@ func classify(err error) error {
 	return err
 }
 
-// aTraceOf names a trace of a run directory, for a message.
+// aTraceOf names a trace of a run directory, or one below another directory, for a message.
 func aTraceOf(dir string) string {
 	found, err := filepath.Glob(filepath.Join(dir, "runs", "*", "*", "*", "*", "*.ndjson*"))
-	if err != nil || len(found) == 0 {
-		return ""
+	if err == nil && len(found) > 0 {
+		return fmt.Sprintf("; %d of its runs have one, such as %s", len(found), found[0])
 	}
-	return fmt.Sprintf("; %d of its runs have one, such as %s", len(found), found[0])
+	for below := dir; strings.Count(below, "*") < 4; below = filepath.Join(below, "*") {
+		if found, err = filepath.Glob(filepath.Join(below, "*.ndjson*")); err == nil && len(found) > 0 {
+			return fmt.Sprintf("; name a file, such as %s", found[0])
+		}
+	}
+	return "; name a file"
+}
+
+// fileFirst puts the file before what is asked about it, also where they came in the order of grep.
+func (a *app) fileFirst(args []string) {
+	last := len(args) - 1
+	if !a.exists(args[0]) && a.exists(args[last]) {
+		asked := args[0]
+		copy(args, args[1:])
+		args[last] = asked
+	}
 }
 
 // reportEmpty complains about inputs that hold no trace. If there is nothing else, nothing is

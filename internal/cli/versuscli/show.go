@@ -17,7 +17,7 @@ func newShow(con *console.Console, registry *agent.Registry) *cobra.Command {
 		Short: "Show why one run failed, and everything else known about it, the judges' verdicts included",
 		Example: fmt.Sprintf(`  fit versus show eval/run-001 fix-auth-race/%[1]s/0
   fit versus show eval/run-001 fix-auth-race/%[1]s/0 --format json`, registry.Examples(1)...),
-		Args: cobra.ExactArgs(2),
+		Args: experimentcli.ShowArgs,
 		RunE: func(command *cobra.Command, args []string) error {
 			return experimentcli.ShowCell(command.Context(), con, registry, args[0], args[1], format.JSON())
 		},

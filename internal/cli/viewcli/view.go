@@ -2,17 +2,20 @@
 package viewcli
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"net"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -63,6 +66,11 @@ func Serve(ctx context.Context, con *console.Console, dialects session.Dialects,
 ) error {
 	if len(paths) == 0 {
 		paths = []string{"."}
+	}
+	for _, path := range paths {
+		if err := mayBeTrace(con, path); err != nil {
+			return err
+		}
 	}
 	server, err := view.New(Config(con, dialects, paths))
 	if err != nil {
@@ -144,6 +152,23 @@ func plain(err error) error {
 		return fmt.Errorf("%s: no such file or directory", filepath.Clean(path.Path))
 	}
 	return err
+}
+
+// mayBeTrace refuses a file that begins like no trace and like nothing compressed.
+func mayBeTrace(con *console.Console, path string) error {
+	file, err := os.Open(con.Path(path))
+	if err != nil {
+		return nil // the server says what is wrong with it
+	}
+	defer file.Close()
+	first := make([]byte, 512)
+	n, err := file.Read(first)
+	first = bytes.TrimSpace(first[:max(n, 0)])
+	if err != nil || len(first) == 0 || first[0] == '{' || first[0] == '[' || !utf8.Valid(first[:1]) ||
+		bytes.HasPrefix(first, []byte("\x1f\x8b")) || bytes.HasPrefix(first, []byte("\x28\xb5")) {
+		return nil
+	}
+	return console.Usagef("%s is neither a run directory nor a trace", path)
 }
 
 // openBrowser shows an address to the user; without a browser the printed line is all there is.
