@@ -108,6 +108,14 @@ func table(rows [][]string, columns int) string {
 	indent := strings.Repeat(" ", left+gap)
 	var out strings.Builder
 	for _, row := range rows {
+		for len(row[0]) > columns { // a long list of values
+			at := strings.LastIndexByte(row[0][:columns], '|') + 1
+			if at == 0 {
+				break
+			}
+			out.WriteString(row[0][:at] + "\n")
+			row[0] = strings.Repeat(" ", 10) + row[0][at:]
+		}
 		out.WriteString(row[0])
 		if len(row[0]) > left {
 			out.WriteString("\n" + indent)
