@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/fit-eval/fit/ledger"
+	"github.com/fit-eval/fit/session"
 )
 
 // Load says what the machine and rate limits did to the runs of an arm.
@@ -15,6 +16,9 @@ type Load struct {
 	// those that were tried again alone after their time ran out on an overloaded machine.
 	Held     int `json:"held,omitempty"`
 	Repeated int `json:"repeated,omitempty"`
+	// Pressed counts runs that failed because their time ran out although they ran alone, on a
+	// machine that was overloaded nevertheless.
+	Pressed int `json:"pressed,omitempty"`
 }
 
 // loadOf counts over all attempts; nil where records say nothing.
@@ -28,6 +32,9 @@ func loadOf(records []ledger.Record) *Load {
 		}
 		if r.ErrorCause == ledger.CausePressure {
 			l.Repeated++
+		}
+		if r.Verdict == ledger.Fail && r.Outcome == string(session.OutcomeTimeout) && r.Waited() != "" {
+			l.Pressed++
 		}
 	}
 	if l == (Load{}) {
@@ -47,6 +54,9 @@ func (l *Load) text() string {
 	}
 	if l.Repeated > 0 {
 		parts = append(parts, Count(l.Repeated, "time limit")+" on an overloaded machine, tried again alone")
+	}
+	if l.Pressed > 0 {
+		parts = append(parts, Count(l.Pressed, "run")+" failed at a time limit on a machine that other programs overloaded")
 	}
 	return strings.Join(parts, "; ")
 }

@@ -27,7 +27,9 @@ func TestDifferentConcurrencyIsNamed(t *testing.T) {
 	first.Verdict, first.ErrorClass, first.ErrorCause = ledger.Error, ledger.ErrorResources, ledger.CausePressure
 	first.Final = false
 	b[1].Attempt = 2
+	b[3].Outcome, b[3].Pressure = "timeout", map[string]float64{"cpu": .9}
 	warnings := strings.Join(compared(t, CompareConfig{}, a, append(b, first)).Warnings, "\n")
 	wantIn(t, warnings, "a ran up to 1 attempt at a time and b up to 8")
-	wantIn(t, warnings, "b: 1 attempt held back by rate limits; 1 time limit on an overloaded machine, tried again alone")
+	wantIn(t, warnings, "b: 1 attempt held back by rate limits; 1 time limit on an overloaded machine, tried again alone; "+
+		"1 run failed at a time limit on a machine that other programs overloaded")
 }

@@ -459,7 +459,7 @@ export interface Group {
   cheats?: { what: string; runs: number; wayOut: string }[];
   limits?: Record<string, number>;
   flow?: { planned: number; started: number; retried: number; why?: Record<string, number>; limited: number; held: number; failedCalls: number; graded: number };
-  load?: { concurrency?: number; held?: number; repeated?: number };
+  load?: { concurrency?: number; held?: number; repeated?: number; pressed?: number };
   differs?: string[];
   treatment?: Treatment;
   withheld?: Reason[];
