@@ -65,6 +65,7 @@ func (g *Group) estimate(in Input) error {
 		return nil
 	}
 	passes := g.Passes()
+	g.level = in.Level
 	rate, clusters, err := meanOf(passes, nil, in.Level)
 	if err != nil {
 		return fmt.Errorf("pass rate: %w", err)
@@ -144,15 +145,15 @@ func (g *Group) tasksMeasured() int {
 func (g *Group) Records() []ledger.Record { return g.records }
 
 // LowerLimit returns the least that the pass rate may be, every run whose outcome is not certain
-// taken as failed.
+// taken as failed, at a level that allows for looks between which the experiment was enlarged.
 func (g *Group) LowerLimit() float64 {
-	switch {
-	case g.Bounds != nil:
-		return g.Bounds.Lo
-	case g.PassRate != nil:
-		return g.PassRate.Lo
+	lowest := 0.0
+	level := 1 - (1-g.level)/float64(stats.LooksFactor(1+g.looks))
+	mean, _, err := meanOf(g.Passes(), &lowest, level)
+	if g.PassRate == nil || err != nil {
+		return 0
 	}
-	return 0
+	return mean.Lo
 }
 
 func (g *Group) estimateScores(means []float64, scores [][]float64, in Input) error {

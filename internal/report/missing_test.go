@@ -139,6 +139,12 @@ func TestMissingRunsLowerTheLimitOfTheRate(t *testing.T) {
 	if all.LowerLimit() < .7 || some.LowerLimit() > .5 {
 		t.Errorf("all runs: %v, half of them: %v", all.LowerLimit(), some.LowerLimit())
 	}
+	grown := planOf(12, 3)
+	grown.Grown = []string{"after 24 attempts from 12 tasks × 2 runs to 12 × 3"}
+	looked := build(t, Input{Records: armRuns("a", repeat("PPP", 12)...), Planned: grown, K: []int{1}}).Groups[0]
+	if looked.LowerLimit() > all.LowerLimit()-.05 {
+		t.Errorf("looked at once: %v, and enlarged: %v", all.LowerLimit(), looked.LowerLimit())
+	}
 }
 
 // Who adds runs until something shows finds something.

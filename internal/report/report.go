@@ -160,6 +160,7 @@ type Group struct {
 
 	clusters int // where tasks share some, how many there are
 	question Question
+	level    float64
 	looks    int // how often the experiment was looked at and enlarged
 }
 

@@ -104,10 +104,22 @@ func (r *Reader) Sides(sides []string) ([]*report.Group, error) {
 		own.Directory = filepath.Clean(dir)
 		groups = append(groups, &own)
 	}
+	if sameRuns(groups[0], groups[1]) {
+		return nil, choiceErrorf("%s is compared with itself; name two directories, or two arms of one: DIRECTORY:ARM",
+			sides[0])
+	}
 	if groups[0].Name == groups[1].Name {
 		groups[0].Name, groups[1].Name = sides[0], sides[1]
 	}
 	return groups, nil
+}
+
+// sameRuns reports whether two groups are of the same records, perhaps in copies of a directory.
+func sameRuns(a, b *report.Group) bool {
+	one, other := a.Records(), b.Records()
+	return len(one) > 0 && slices.EqualFunc(one, other, func(x, y ledger.Record) bool {
+		return x.Hash == y.Hash && x.Hash != ""
+	})
 }
 
 // leaveOut leaves out the tasks of other harnesses that have one name and different content. Tasks
