@@ -317,15 +317,28 @@ type Artifact struct {
 
 // Invariants is what the invariants hook said.
 type Invariants struct {
-	Details  []json.RawMessage `json:"details"`
-	ExitCode int               `json:"exitCode"`
-	Stderr   string            `json:"stderr,omitempty"`
+	Details []json.RawMessage `json:"details"`
+	// ExitCode is the hook's, or 128 and the signal's number, or 124 when a bound of ours stopped it.
+	ExitCode int    `json:"exitCode"`
+	Stderr   string `json:"stderr,omitempty"`
 }
 
 // HiddenTests is what the hidden suite said.
 type HiddenTests struct {
 	Details []json.RawMessage `json:"details"`
 	Error   string            `json:"error,omitempty"`
+}
+
+// Rows returns what the graders wrote, row by row: the invariants hook, then the hidden suite.
+func (r *Record) Rows() []json.RawMessage {
+	rows := []json.RawMessage{}
+	if r.Invariants != nil {
+		rows = append(rows, r.Invariants.Details...)
+	}
+	if r.HiddenTests != nil {
+		rows = append(rows, r.HiddenTests.Details...)
+	}
+	return rows
 }
 
 // Verify is what the task's own command said about what the agent left, run by the harness on a

@@ -18,15 +18,8 @@ type row struct {
 // rowsOf returns the checks of a record by name. Those that count nothing are left out, and one
 // that was reported twice passed only if it did so twice.
 func rowsOf(record *ledger.Record) map[string]bool {
-	var raw []json.RawMessage
-	if record.Invariants != nil {
-		raw = append(raw, record.Invariants.Details...)
-	}
-	if record.HiddenTests != nil {
-		raw = append(raw, record.HiddenTests.Details...)
-	}
 	rows := map[string]bool{}
-	for _, data := range raw {
+	for _, data := range record.Rows() {
 		var r row
 		if json.Unmarshal(data, &r) != nil || r.Test == "" || r.Pass == nil || r.Weight != nil && *r.Weight == 0 {
 			continue

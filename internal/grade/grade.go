@@ -17,6 +17,7 @@ import (
 	"github.com/fit-eval/fit/internal/scratch"
 	"github.com/fit-eval/fit/internal/task"
 	"github.com/fit-eval/fit/internal/workspace"
+	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/redact"
 )
 
@@ -64,14 +65,14 @@ type Config struct {
 
 // Result is the mechanical grade of one attempt.
 type Result struct {
-	Grade Grade `json:"grade"`
+	Grade ledger.Grade `json:"grade"`
 	// Unverified is set on an error that the agent's work may have caused: the grader broke with it
 	// and then worked, and never broke without it.
 	Unverified bool `json:"unverified,omitempty"`
 	// Cause says for programs why nothing was measured: one of the Cause words, or empty.
-	Cause       string       `json:"cause,omitempty"`
-	Invariants  Invariants   `json:"invariants"`
-	HiddenTests *HiddenTests `json:"hiddenTests,omitempty"`
+	Cause       string              `json:"cause,omitempty"`
+	Invariants  ledger.Invariants   `json:"invariants"`
+	HiddenTests *ledger.HiddenTests `json:"hiddenTests,omitempty"`
 	// Score is the effective score before any judge; nil for a task without a score, and if nothing
 	// was measured.
 	Score *float64 `json:"score,omitempty"`
@@ -86,31 +87,6 @@ type Result struct {
 	// Artifacts are the files that were left in Config.Artifacts, relative to it.
 	Artifacts  []string `json:"artifacts,omitempty"`
 	DurationMs int64    `json:"durationMs"`
-}
-
-// Grade is the result of all rows.
-type Grade struct {
-	Verdict   string   `json:"verdict"`
-	GatesPass bool     `json:"gatesPass"`
-	Score     *float64 `json:"score,omitempty"` // raw
-	Malformed int      `json:"malformed,omitempty"`
-	Healthy   bool     `json:"healthy"`
-	Reason    string   `json:"reason,omitempty"`
-}
-
-// Invariants is the result of the invariants hook.
-type Invariants struct {
-	Details []json.RawMessage `json:"details"`
-	// ExitCode is the hook's, or 128 and the signal's number, or 124 when it was stopped by a bound
-	// of ours.
-	ExitCode int    `json:"exitCode"`
-	Stderr   string `json:"stderr,omitempty"`
-}
-
-// HiddenTests is the result of the hidden suite.
-type HiddenTests struct {
-	Details []json.RawMessage `json:"details"`
-	Error   string            `json:"error,omitempty"`
 }
 
 // Run grades one attempt: hooks first, then the hidden suite, each on a fresh copy. The error is
@@ -205,7 +181,7 @@ func (g *grading) grade(ctx context.Context) (Result, error) {
 	rows := slices.Concat(hook.rows, tests.rows)
 	result := Result{
 		Grade:      decide(tallyOf(rows), g.Task.Settings.Threshold, h, append(hook.reasons, tests.reasons...)),
-		Invariants: Invariants{Details: raws(hook.rows), ExitCode: hook.exitCode, Stderr: hook.stderr},
+		Invariants: ledger.Invariants{Details: raws(hook.rows), ExitCode: hook.exitCode, Stderr: hook.stderr},
 		Unverified: h.works,
 		Cause:      h.why(),
 		Rows:       []json.RawMessage{},
@@ -215,7 +191,7 @@ func (g *grading) grade(ctx context.Context) (Result, error) {
 	result.Grade.Score = declaredScore(g.Task.Settings.Scored, result.Grade)
 	if g.Task.Suite != nil || len(g.Verify) > 0 || g.Task.Sample != nil ||
 		g.Task.Verifier != nil || g.Task.Instance != nil {
-		result.HiddenTests = &HiddenTests{Details: raws(tests.rows), Error: tests.health.broken}
+		result.HiddenTests = &ledger.HiddenTests{Details: raws(tests.rows), Error: tests.health.broken}
 	}
 	for _, row := range hook.rows {
 		result.Rows = append(result.Rows, stamp(row, sourceInvariants))
@@ -234,7 +210,7 @@ func (g *grading) grade(ctx context.Context) (Result, error) {
 // declaredScore returns the score as the task declares it, so that attempts at one task never mix:
 // a binary task has none, and a scored one always has one, even if its graders produced no scored
 // row.
-func declaredScore(scored *bool, g Grade) *float64 {
+func declaredScore(scored *bool, g ledger.Grade) *float64 {
 	switch {
 	case scored == nil || *scored && g.Score != nil:
 		return g.Score

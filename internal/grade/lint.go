@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/fit-eval/fit/internal/workspace"
+	"github.com/fit-eval/fit/ledger"
 )
 
 // Linter is a shell command that prints a line for each violation in the files that replace
@@ -17,23 +18,14 @@ type Linter struct {
 	Timeout time.Duration
 }
 
-// LintResult is a linter's result for the files that an agent changed.
-type LintResult struct {
-	ExitCode int
-	// Before and After are the numbers of violations at the base and as the agent left the files.
-	Before, After int
-	// Error is why the linter could not be run; then nothing was measured.
-	Error string
-}
-
 // The exit codes of a shell that cannot run a command.
 const notExecutable, notFound = 126, 127
 
 // Lint runs a linter on copies: of the base, and of what the agent left.
-func Lint(ctx context.Context, cfg Config, linter Linter, changed []workspace.FileChange) (LintResult, error) {
+func Lint(ctx context.Context, cfg Config, linter Linter, changed []workspace.FileChange) (ledger.Lint, error) {
 	g, err := newGrading(cfg)
 	if err != nil {
-		return LintResult{}, err
+		return ledger.Lint{}, err
 	}
 	defer g.close()
 	var before, after []string
@@ -45,7 +37,7 @@ func Lint(ctx context.Context, cfg Config, linter Linter, changed []workspace.Fi
 			after = append(after, file.Path)
 		}
 	}
-	var result LintResult
+	var result ledger.Lint
 	result.Before, _, result.Error, err = g.without(false).lint(ctx, linter, before)
 	if err == nil && result.Error == "" {
 		result.After, result.ExitCode, result.Error, err = g.lint(ctx, linter, after)

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/fit-eval/fit/internal/grade"
+	"github.com/fit-eval/fit/ledger"
 )
 
 // A linter sees the changed files only, at the base and as the agent left them, whatever they are
@@ -24,7 +25,7 @@ func TestLint(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lint := func(command string) grade.LintResult {
+	lint := func(command string) ledger.Lint {
 		t.Helper()
 		result, err := grade.Lint(t.Context(), b.config, grade.Linter{Command: command}, diff.Files)
 		if err != nil {
@@ -33,7 +34,7 @@ func TestLint(t *testing.T) {
 		return result
 	}
 
-	want := grade.LintResult{ExitCode: 3, Before: 1, After: 4}
+	want := ledger.Lint{ExitCode: 3, Before: 1, After: 4}
 	if got := lint("grep -h bad {files}; exit 3"); got != want {
 		t.Errorf("lint: %+v, want %+v", got, want)
 	}

@@ -9,6 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/fit-eval/fit/ledger"
 )
 
 func count(lines ...string) tally { return tallyOf(parseRows([]byte(strings.Join(lines, "\n")))) }
@@ -137,40 +139,40 @@ func TestVerdicts(t *testing.T) {
 	for name, test := range map[string]struct {
 		rows   []string
 		health health
-		want   Grade
+		want   ledger.Grade
 	}{
 		"everything passed": {
 			[]string{pass},
 			health{},
-			Grade{Verdict: VerdictPass, GatesPass: true, Score: score(1), Healthy: true},
+			ledger.Grade{Verdict: VerdictPass, GatesPass: true, Score: score(1), Healthy: true},
 		},
 		"something failed": {
 			[]string{pass, fail},
 			health{},
-			Grade{Verdict: VerdictFail, GatesPass: true, Score: score(0.5), Healthy: true},
+			ledger.Grade{Verdict: VerdictFail, GatesPass: true, Score: score(0.5), Healthy: true},
 		},
 		"a gate failed": {
 			[]string{pass, gate},
 			health{},
-			Grade{Verdict: VerdictFail, Score: score(1), Healthy: true},
+			ledger.Grade{Verdict: VerdictFail, Score: score(1), Healthy: true},
 		},
 		"one malformed": {
 			[]string{pass, `{}`},
 			health{},
-			Grade{Verdict: VerdictFail, GatesPass: true, Score: score(0.5), Malformed: 1, Healthy: true},
+			ledger.Grade{Verdict: VerdictFail, GatesPass: true, Score: score(0.5), Malformed: 1, Healthy: true},
 		},
 		"the agent broke the grader": {
 			[]string{pass},
 			health{broken: "died"},
-			Grade{Verdict: VerdictFail, GatesPass: true, Score: score(1), Reason: "died"},
+			ledger.Grade{Verdict: VerdictFail, GatesPass: true, Score: score(1), Reason: "died"},
 		},
 		"the grader is broken": {
 			[]string{pass},
 			health{broken: "died", graderFault: true},
-			Grade{Verdict: VerdictError, GatesPass: true, Score: score(1), Reason: "died"},
+			ledger.Grade{Verdict: VerdictError, GatesPass: true, Score: score(1), Reason: "died"},
 		},
 		"no rows at all": {
-			nil, health{}, Grade{
+			nil, health{}, ledger.Grade{
 				Verdict: VerdictError, GatesPass: true, Healthy: true,
 				Reason: "the graders made no check: nothing was measured",
 			},
@@ -178,7 +180,7 @@ func TestVerdicts(t *testing.T) {
 		"only a diagnostic row": {
 			[]string{`{"weight":0}`},
 			health{},
-			Grade{
+			ledger.Grade{
 				Verdict: VerdictError, GatesPass: true, Healthy: true,
 				Reason: "the graders made no check: nothing was measured",
 			},
@@ -186,7 +188,7 @@ func TestVerdicts(t *testing.T) {
 		"gates only": {
 			[]string{`{"gate":true,"pass":true}`},
 			health{},
-			Grade{Verdict: VerdictPass, GatesPass: true, Healthy: true},
+			ledger.Grade{Verdict: VerdictPass, GatesPass: true, Healthy: true},
 		},
 	} {
 		if diff := cmp.Diff(test.want, decide(count(test.rows...), nil, test.health, nil)); diff != "" {

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/fit-eval/fit/internal/display"
+	"github.com/fit-eval/fit/ledger"
 )
 
 // tally is the sum of rows.
@@ -130,8 +131,8 @@ func (t tally) enough(threshold *float64) bool {
 }
 
 // decide turns a tally into a grade.
-func decide(tally tally, threshold *float64, h health, reasons []string) Grade {
-	grade := Grade{
+func decide(tally tally, threshold *float64, h health, reasons []string) ledger.Grade {
+	grade := ledger.Grade{
 		GatesPass: tally.GatesPass,
 		Score:     tally.Score,
 		Malformed: tally.Malformed,

@@ -290,18 +290,14 @@ func (g *grader) grade(ctx context.Context, t *task.Task, final string, answer *
 	if err != nil {
 		return gradeRecord{}, err
 	}
-	record := gradeRecord{
-		TaskID:     t.ID,
-		Grade:      ledger.Grade(result.Grade),
-		Score:      result.Score,
-		Invariants: ledger.Invariants(result.Invariants),
-		ExitCode:   result.Invariants.ExitCode,
-	}
-	if result.HiddenTests != nil {
-		tests := ledger.HiddenTests(*result.HiddenTests)
-		record.HiddenTests = &tests
-	}
-	return record, nil
+	return gradeRecord{
+		TaskID:      t.ID,
+		Grade:       result.Grade,
+		Score:       result.Score,
+		Invariants:  result.Invariants,
+		HiddenTests: result.HiddenTests,
+		ExitCode:    result.Invariants.ExitCode,
+	}, nil
 }
 
 // openOutput opens what is written to.

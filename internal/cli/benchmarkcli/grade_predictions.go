@@ -86,7 +86,7 @@ func (g *grader) predictions(ctx context.Context) error {
 			}
 			if err != nil { // what prevented this one need not prevent the others
 				result = grade.Result{
-					Grade:    grade.Grade{Verdict: ledger.Error},
+					Grade:    ledger.Grade{Verdict: ledger.Error},
 					Instance: &grade.InstanceReport{PatchExists: true, InfraFailure: true, Error: err.Error()},
 				}
 			}

@@ -67,12 +67,7 @@ func (a *attempt) adopt(result grade.Result) {
 
 func applyGrade(r *ledger.Record, result grade.Result) {
 	g := result.Grade
-	graded, invariants := ledger.Grade(g), ledger.Invariants(result.Invariants)
-	r.Grade, r.Invariants = &graded, &invariants
-	if result.HiddenTests != nil {
-		r.HiddenTests = (*ledger.HiddenTests)(result.HiddenTests)
-	}
-	r.Score = result.Score
+	r.Grade, r.Invariants, r.HiddenTests, r.Score = &g, &result.Invariants, result.HiddenTests, result.Score
 	switch g.Verdict {
 	case ledger.Pass, ledger.Fail:
 		r.Verdict, r.ErrorClass, r.ErrorMessage, r.ErrorCause = g.Verdict, "", "", ""

@@ -41,17 +41,10 @@ func (a *attempt) writeSteps(blind *judge.Blind, path string) error {
 
 // judgePrompt fills the template.
 func (a *attempt) judgePrompt(room judgeRoom) (string, error) {
-	rows := []json.RawMessage{}
-	if a.record.Invariants != nil {
-		rows = append(rows, a.record.Invariants.Details...)
-	}
-	if a.record.HiddenTests != nil {
-		rows = append(rows, a.record.HiddenTests.Details...)
-	}
 	graded, err := json.MarshalIndent(struct {
 		*ledger.Grade
 		Rows []json.RawMessage `json:"rows"`
-	}{a.record.Grade, rows}, "", "  ")
+	}{a.record.Grade, a.record.Rows()}, "", "  ")
 	if err != nil {
 		return "", err
 	}

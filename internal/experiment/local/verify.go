@@ -71,8 +71,7 @@ func (a *attempt) lint(ctx context.Context, cfg grade.Config) {
 	if err != nil {
 		result.Error = err.Error()
 	}
-	said := ledger.Lint(result)
-	a.record.Lint = &said
+	a.record.Lint = &result
 }
 
 // TaskError says that a task measures nothing: an agent that does nothing would pass, or no
