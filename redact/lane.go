@@ -45,7 +45,7 @@ func (l *Lane) Line(p []byte) []byte {
 	if !l.r.Enabled() {
 		return p
 	}
-	if bytes.Contains(p, []byte(`"delta`)) && validJSON(p) {
+	if bytes.Contains(p, []byte(`"delta`)) && json.Valid(p) {
 		p = l.pieces(p)
 	} else if len(l.messages) > 0 {
 		l.close(p)
@@ -103,7 +103,7 @@ func (l *Lane) close(p []byte) {
 	for _, end := range []string{`_start"`, `_stop"`, `_end"`, `"start"`, `"done"`, `.done"`, `completed"`} {
 		boundary = boundary || bytes.Contains(p, []byte(end))
 	}
-	if !boundary || !validJSON(p) {
+	if !boundary || !json.Valid(p) {
 		return
 	}
 	owner := l.read(p).owner

@@ -2,6 +2,7 @@ package redact
 
 import (
 	"bytes"
+	"encoding/json"
 	"io"
 	"maps"
 	"slices"
@@ -148,10 +149,10 @@ func (r *Redactor) edits(p []byte, asJSON bool) []edit {
 	if len(spans) == 0 {
 		return nil
 	}
-	if asJSON && validJSON(p) {
-		return r.index.fitJSON(p, spans)
+	if asJSON && json.Valid(p) {
+		return r.index.editJSON(p, spans)
 	}
-	return r.index.fitPlain(p, spans)
+	return r.index.editPlain(p, spans)
 }
 
 // edit replaces text[start:end] by with.

@@ -36,7 +36,7 @@ const (
 // maxShapes is at least the number of shapes.
 const maxShapes = 32
 
-// shapes lists what is looked for; the earlier library knew the first six.
+// shapes lists what is looked for.
 var shapes = append([]shape{
 	{
 		kind:     "anthropic",

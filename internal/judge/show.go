@@ -9,8 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"unicode/utf8"
 
+	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/internal/evidence"
 	"github.com/fit-eval/fit/internal/patch"
 	"github.com/fit-eval/fit/internal/tree"
@@ -107,9 +107,9 @@ func (b *builder) done() *section {
 // omissions can be cited even if a task lists no requirements.
 func (v *view) task(string) *section {
 	b := newBuilder("Task")
-	b.cite("req:task", cut(v.clean(v.subject.Task.Prompt), maxPrompt))
+	b.cite("req:task", display.CutBytes(v.clean(v.subject.Task.Prompt), maxPrompt))
 	for _, r := range v.subject.Task.Requirements {
-		b.cite("req:"+r.ID, oneLine(cut(v.clean(r.Text), maxLine)))
+		b.cite("req:"+r.ID, oneLine(display.CutBytes(v.clean(r.Text), maxLine)))
 	}
 	return b.done()
 }
@@ -140,7 +140,7 @@ func (v *view) patch(prefix string) *section {
 			leftovers++
 			continue
 		}
-		name := func(name string) string { return prefix + oneLine(cut(v.clean(name), maxLine)) }
+		name := func(name string) string { return prefix + oneLine(display.CutBytes(v.clean(name), maxLine)) }
 		path := name(file.Path())
 		if file.Status == patch.Renamed {
 			b.note("%s: renamed from %s", path, name(file.Old))
@@ -202,7 +202,7 @@ func (v *view) hunkTexts(hunk *patch.Hunk) []string {
 			texts[i] = "[REDACTED]"
 			continue
 		}
-		texts[i] = cut(cleaned[i], maxLine)
+		texts[i] = display.CutBytes(cleaned[i], maxLine)
 	}
 	return texts
 }
@@ -302,26 +302,11 @@ func fence(parts shown) []byte {
 	return append(fenced, "END EVIDENCE "+mark+"\n"...)
 }
 
-// cut shortens a text to a number of bytes without dividing a character.
-func cut(text string, limit int) string {
-	if len(text) <= limit {
-		return text
-	}
-	for limit > 0 && !utf8.RuneStart(text[limit]) {
-		limit--
-	}
-	return text[:limit] + "…"
-}
-
 // headAndTail keeps the beginning and the end of a text.
 func headAndTail(text string, limit int) string {
 	if len(text) <= limit {
 		return text
 	}
-	tail := len(text) - limit/2
-	for tail < len(text) && !utf8.RuneStart(text[tail]) {
-		tail++
-	}
-	return fmt.Sprintf("%s\n… %d bytes left out …\n%s", strings.TrimSuffix(cut(text, limit/2), "…"),
-		tail-limit/2, text[tail:])
+	head, tail := display.FirstBytes(text, limit/2), display.LastBytes(text, limit/2)
+	return fmt.Sprintf("%s\n… %d bytes left out …\n%s", head, len(text)-len(tail)-limit/2, tail)
 }

@@ -49,8 +49,8 @@ type laneTurn struct {
 // say, so each of its entries counts as one.
 func (e *Cursor) modelTurn() laneTurn {
 	switch l := e.lane; {
-	case l.foreign != nil:
-		return laneTurn{l, l.foreign.fold.Turns()}
+	case l.decoded != nil:
+		return laneTurn{l, l.decoded.fold.Turns()}
 	case l.account != nil:
 		return laneTurn{l, l.account.fold.Turns()}
 	}

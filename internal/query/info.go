@@ -124,7 +124,7 @@ type laneState struct {
 	initTs  int64
 	stream  bool         // it speaks the stream dialect
 	account *account     // if it does, and a question needs it
-	foreign *foreignLane // if it speaks another
+	decoded *decodedLane // if it speaks another
 	calls   []calls.Call // that the gateway saw
 	word    *float64     // the cost that the agent reports, if CostUSD comes from the gateway
 	byWire  bool
@@ -216,8 +216,8 @@ func (in *Info) agentStart(v jsontape.Value) {
 	l.Agent = cmp.Or(unescape(v.Get("runtime").Inner()), l.Agent)
 	l.Dialect = cmp.Or(unescape(v.Get("protocol").Inner()), l.Dialect)
 	l.Model = cmp.Or(l.Model, unescape(v.Get("model").Inner()))
-	if l.foreign != nil {
-		l.foreign.restart()
+	if l.decoded != nil {
+		l.decoded.restart()
 	}
 }
 
@@ -228,13 +228,13 @@ func (in *Info) finish() {
 		if !l.wanted {
 			continue
 		}
-		if l.foreign == nil && l.account == nil && len(l.calls) > 0 {
+		if l.decoded == nil && l.account == nil && len(l.calls) > 0 {
 			l.account = newAccount(l, in.prices) // an agent with an unknown dialect
 		}
 		switch {
-		case l.foreign != nil:
-			l.took(l.foreign.fold)
-			l.foreign.finish(in)
+		case l.decoded != nil:
+			l.took(l.decoded.fold)
+			l.decoded.finish(in)
 		case l.account != nil:
 			l.took(l.account.fold)
 			in.add(l, l.account.fold.Session())

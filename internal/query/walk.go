@@ -86,8 +86,8 @@ type checkpoint struct {
 // keepCheckpoints remembers where entries are, after a pass over the whole file. A lane that speaks
 // another dialect can only be read from the beginning.
 func (t *Trace) keepCheckpoints(w *walker) {
-	foreign := func(l *laneState) bool { return l.foreign != nil }
-	if t.seekable && w.plan.start == (checkpoint{}) && !slices.ContainsFunc(w.info.order, foreign) {
+	fromBeginning := func(l *laneState) bool { return l.decoded != nil }
+	if t.seekable && w.plan.start == (checkpoint{}) && !slices.ContainsFunc(w.info.order, fromBeginning) {
 		t.checkpoints = w.places
 	}
 }
@@ -248,11 +248,11 @@ func (w *walker) other(l *laneState, ev *scan.Event) error {
 		w.info.Problems.Dropped += v.Get("count").Int64()
 		return nil
 	}
-	if l.foreign == nil && (l.stream || !w.adopt(l, ev.Native)) {
+	if l.decoded == nil && (l.stream || !w.adopt(l, ev.Native)) {
 		return nil
 	}
 	w.found = true
-	for _, entry := range l.foreign.decode(ev.Native, session.Stamp{Line: ev.Line, Ts: ev.Ts, Lane: l.Lane}) {
+	for _, entry := range l.decoded.decode(ev.Native, session.Stamp{Line: ev.Line, Ts: ev.Ts, Lane: l.Lane}) {
 		entry.Index = w.next
 		if err := w.showEntry(l, entry.redact(w.trace.opts.Redactor)); err != nil {
 			return err
@@ -284,6 +284,6 @@ func (w *walker) adopt(l *laneState, native []byte) bool {
 	if !ok || dialect.Name == session.StreamDialectName {
 		return false
 	}
-	l.foreign = newForeignLane(dialect, l, w.trace.opts.Prices)
+	l.decoded = newDecodedLane(dialect, l, w.trace.opts.Prices)
 	return true
 }

@@ -77,6 +77,9 @@ func Count(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}
+	if stem, found := strings.CutSuffix(what, "ply"); found {
+		return fmt.Sprintf("%d %splies", n, stem)
+	}
 	return fmt.Sprintf("%d %ss", n, what)
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/report"
 	"github.com/fit-eval/fit/stats"
 )
 
@@ -329,8 +330,8 @@ func (r ratings) errorRates(positive string) (tpr, tnr *float64) {
 }
 
 func writeAgree(w io.Writer, result agreeResult) {
-	fmt.Fprintf(w, "%s, %s, categories %s\n", counted(result.Items, "item", "items"),
-		counted(result.Raters, "rater", "raters"),
+	fmt.Fprintf(w, "%s, %s, categories %s\n", report.Count(result.Items, "item"),
+		report.Count(result.Raters, "rater"),
 		strings.Join(result.Categories, ", "))
 	for _, row := range []struct {
 		name  string

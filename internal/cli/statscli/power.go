@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/report"
 	"github.com/fit-eval/fit/stats"
 )
 
@@ -213,46 +214,39 @@ func roundedUp(x float64) *int {
 	return new(int(math.Ceil(x - 1e-9)))
 }
 
-func counted(n int, one, many string) string {
-	if n == 1 {
-		many = one
-	}
-	return fmt.Sprintf("%d %s", n, many)
-}
-
 func writePower(w io.Writer, result powerResult) {
 	fmt.Fprintf(w, "per task: variance %g between and %g within, %s per arm; alpha %g, %g%% power\n",
-		result.Omega2, result.Sigma2, counted(result.Runs, "run", "runs"), result.Alpha, 100*result.Target)
+		result.Omega2, result.Sigma2, report.Count(result.Runs, "run"), result.Alpha, 100*result.Target)
 	switch {
 	case result.MDE == nil:
 	case *result.MDE > 1:
 		fmt.Fprintf(w, "%s: no difference is detectable, not even all against none\n",
-			counted(*result.Tasks, "task", "tasks"))
+			report.Count(*result.Tasks, "task"))
 	default:
-		fmt.Fprintf(w, "%s: minimum detectable difference %.1f points\n", counted(*result.Tasks, "task", "tasks"),
+		fmt.Fprintf(w, "%s: minimum detectable difference %.1f points\n", report.Count(*result.Tasks, "task"),
 			100**result.MDE)
 	}
 	if result.Effect != nil {
 		fmt.Fprintf(w, "a difference of %.1f points needs %s\n", 100**result.Effect,
-			counted(*result.TasksNeeded, "task", "tasks"))
+			report.Count(*result.TasksNeeded, "task"))
 	}
 	if result.Power != nil {
-		fmt.Fprintf(w, "%s: power %.2f for it\n", counted(*result.Tasks, "task", "tasks"), *result.Power)
+		fmt.Fprintf(w, "%s: power %.2f for it\n", report.Count(*result.Tasks, "task"), *result.Power)
 		if result.RunsNeeded == nil {
 			fmt.Fprintf(w, "no number of runs makes %s enough: the variance between tasks is too high\n",
-				counted(*result.Tasks, "task", "tasks"))
+				report.Count(*result.Tasks, "task"))
 		} else {
-			fmt.Fprintf(w, "%s enough with %s per arm and task\n",
-				counted(*result.Tasks, "task is", "tasks are"), counted(*result.RunsNeeded, "run", "runs"))
+			fmt.Fprintf(w, "enough: %s with %s per arm and task\n", report.Count(*result.Tasks, "task"),
+				report.Count(*result.RunsNeeded, "run"))
 		}
 	}
 	if result.Cheapest != nil {
-		fmt.Fprintf(w, "cheapest: %s × %s per arm, cost %.2f\n", counted(result.Cheapest.Tasks, "task", "tasks"),
-			counted(result.Cheapest.Runs, "run", "runs"), result.Cheapest.Cost)
+		fmt.Fprintf(w, "cheapest: %s × %s per arm, cost %.2f\n", report.Count(result.Cheapest.Tasks, "task"),
+			report.Count(result.Cheapest.Runs, "run"), result.Cheapest.Cost)
 	}
 	if result.Affordable != nil {
 		fmt.Fprintf(w, "affordable: %s × %s per arm, cost %.2f, minimum detectable difference %.1f points\n",
-			counted(result.Affordable.Tasks, "task", "tasks"), counted(result.Affordable.Runs, "run", "runs"),
+			report.Count(result.Affordable.Tasks, "task"), report.Count(result.Affordable.Runs, "run"),
 			result.Affordable.Cost, 100*result.Affordable.MDE)
 	}
 }

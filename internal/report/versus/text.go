@@ -312,13 +312,6 @@ func milestoneSection(pairs []Pair) section {
 	return s
 }
 
-func counted(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
-}
-
 // agentsSection says what exactly was compared, and the total cost.
 func (r *EvalReport) agentsSection() section {
 	s := section{
@@ -354,7 +347,7 @@ func (c *Cost) text() string {
 		return text
 	}
 	judges := display.CostOver(c.JudgesUSD, c.JudgesKnownUSD)
-	text += fmt.Sprintf(", judges %s for %s", judges, counted(c.Replies, "reply", "replies"))
+	text += fmt.Sprintf(", judges %s for %s", judges, report.Count(c.Replies, "reply"))
 	if c.PerReplyUSD != nil {
 		text += fmt.Sprintf(" (%s each)", display.FineDollars(*c.PerReplyUSD))
 	}

@@ -140,5 +140,5 @@ func costText(c judge.Cost) string {
 	case c.Replies:
 		return "unknown"
 	}
-	return fmt.Sprintf("%s and %s without a price", display.FineDollars(c.USD), counted(c.Unpriced, "reply", "replies"))
+	return fmt.Sprintf("%s and %s without a price", display.FineDollars(c.USD), report.Count(c.Unpriced, "reply"))
 }

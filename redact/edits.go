@@ -3,7 +3,6 @@ package redact
 import (
 	"bytes"
 	"cmp"
-	"encoding/json"
 	"slices"
 )
 
@@ -103,9 +102,9 @@ func (x *index) placeholderEnd(text []byte, i int) int {
 	return -1
 }
 
-// fitPlain turns finds into edits of plain text. A backslash before a find is removed with it;
+// editPlain turns finds into edits of plain text. A backslash before a find is removed with it;
 // otherwise it would escape the placeholder if the text is part of JSON.
-func (x *index) fitPlain(text []byte, spans []span) []edit {
+func (x *index) editPlain(text []byte, spans []span) []edit {
 	edits := make([]edit, 0, len(spans))
 	for _, s := range spans {
 		edits = appendEdit(edits, edit{backslashesBefore(text, s.start), s.end, x.labels[s.label]})
@@ -131,11 +130,9 @@ func appendEdit(edits []edit, e edit) []edit {
 	return append(edits, e)
 }
 
-func validJSON(p []byte) bool { return json.Valid(p) }
-
-// fitJSON turns finds into edits of valid JSON that leave it valid: inside
+// editJSON turns finds into edits of valid JSON that leave it valid: inside
 // strings along their escape sequences, and whole numbers.
-func (x *index) fitJSON(text []byte, spans []span) []edit {
+func (x *index) editJSON(text []byte, spans []span) []edit {
 	var edits []edit
 	next := 0
 	walk(text, func(found scalar) {

@@ -8,9 +8,9 @@ import (
 	"github.com/fit-eval/fit/session"
 )
 
-// foreignLane decodes a lane that speaks another dialect than the stream of system, assistant, user
+// decodedLane decodes a lane that speaks another dialect than the stream of system, assistant, user
 // and result objects. Its canonical events become entries.
-type foreignLane struct {
+type decodedLane struct {
 	dialect session.Dialect
 	lane    *laneState
 	decoder session.Decoder
@@ -20,8 +20,8 @@ type foreignLane struct {
 	costs []session.EnrichedEvent
 }
 
-func newForeignLane(dialect session.Dialect, lane *laneState, prices session.Prices) *foreignLane {
-	f := &foreignLane{dialect: dialect, lane: lane, decoder: dialect.New()}
+func newDecodedLane(dialect session.Dialect, lane *laneState, prices session.Prices) *decodedLane {
+	f := &decodedLane{dialect: dialect, lane: lane, decoder: dialect.New()}
 	f.fold = session.NewFold(session.Options{Flat: true, OnEvent: f.took, Prices: prices})
 	// not every stream names its model, but the code that started the agent knows it
 	f.fold.Identify(session.Identity{Model: lane.Model})
@@ -31,17 +31,17 @@ func newForeignLane(dialect session.Dialect, lane *laneState, prices session.Pri
 }
 
 // restart begins another process of the same agent: call ids may repeat, the usage continues.
-func (f *foreignLane) restart() { f.decoder = f.dialect.New() }
+func (f *decodedLane) restart() { f.decoder = f.dialect.New() }
 
 // decode returns the entries that one native event makes.
-func (f *foreignLane) decode(event []byte, at session.Stamp) []*Entry {
+func (f *decodedLane) decode(event []byte, at session.Stamp) []*Entry {
 	f.turns, f.costs = f.turns[:0], f.costs[:0]
 	f.decoder.Decode(event, at, f.fold)
 	f.attachUsage()
 	return f.turns
 }
 
-func (f *foreignLane) took(e *session.EnrichedEvent) {
+func (f *decodedLane) took(e *session.EnrichedEvent) {
 	if e.Kind == session.KindCost {
 		if e.Usage != nil {
 			f.costs = append(f.costs, *e)
@@ -53,7 +53,7 @@ func (f *foreignLane) took(e *session.EnrichedEvent) {
 	}
 }
 
-func (f *foreignLane) entry(e *session.EnrichedEvent) *Entry {
+func (f *decodedLane) entry(e *session.EnrichedEvent) *Entry {
 	t := &Entry{
 		Lane:        f.lane.source(),
 		TimestampMs: e.TimestampMs,
@@ -84,7 +84,7 @@ func (f *foreignLane) entry(e *session.EnrichedEvent) *Entry {
 	return t
 }
 
-func (f *foreignLane) message(t *Entry, e *session.EnrichedEvent) {
+func (f *decodedLane) message(t *Entry, e *session.EnrichedEvent) {
 	text := Block{Type: BlockText, Text: e.Text}
 	switch e.Role {
 	case "assistant":
@@ -128,7 +128,7 @@ func callBlock(call *session.ToolCall) Block {
 
 // attachUsage gives the usage that a native event reports to the entries it belongs to: all pieces
 // of the message, or, for a message without an id, the last.
-func (f *foreignLane) attachUsage() {
+func (f *decodedLane) attachUsage() {
 	for _, cost := range f.costs {
 		usage := *cost.Usage
 		for i := len(f.turns) - 1; i >= 0; i-- {
@@ -145,7 +145,7 @@ func (f *foreignLane) attachUsage() {
 }
 
 // finish adds the whole lane as if it were one result.
-func (f *foreignLane) finish(in *Info) {
+func (f *decodedLane) finish(in *Info) {
 	s := f.fold.Session()
 	f.lane.Model = cmp.Or(s.Model, f.lane.Model)
 	f.identify(in, s)
@@ -161,7 +161,7 @@ func (f *foreignLane) finish(in *Info) {
 }
 
 // identify fills the metadata of a trace that has no init event.
-func (f *foreignLane) identify(in *Info, s *session.EnrichedSession) {
+func (f *decodedLane) identify(in *Info, s *session.EnrichedSession) {
 	if in.initLane != nil || in.Metadata.SessionID != nil {
 		return
 	}
