@@ -318,7 +318,7 @@ type Artifact struct {
 // Invariants is what the invariants hook said.
 type Invariants struct {
 	Details []json.RawMessage `json:"details"`
-	// ExitCode is the hook's, or 128 and the signal's number, or 124 when a bound of ours stopped it.
+	// ExitCode is the hook's, 128 and the signal's number, or 124 when a bound of ours stopped it.
 	ExitCode int    `json:"exitCode"`
 	Stderr   string `json:"stderr,omitempty"`
 }

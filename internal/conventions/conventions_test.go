@@ -49,7 +49,7 @@ var layers = map[string][]string{
 	},
 	"bridge":    {"harness", "redact"},
 	"workspace": {"task", "sandbox"},
-	"grade":     {"task", "workspace", "sandbox", "redact"},
+	"grade":     {"task", "workspace", "sandbox", "redact", "ledger"},
 	"experiment": {
 		"experiment/control", "gateway", "task", "redact", "ledger", "report/failure", "session", "stats",
 	},
