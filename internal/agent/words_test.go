@@ -16,10 +16,12 @@ func TestWords(t *testing.T) {
 		`--flag="with space"'and 2'`: {"--flag=with spaceand 2"},
 		"$HOME *.go":                 {"$HOME", "*.go"},
 	} {
-		got, err := Words(text)
-		if diff := cmp.Diff(want, got); diff != "" || err != nil {
-			t.Errorf("%q: %v %s", text, err, diff)
-		}
+		t.Run(text, func(t *testing.T) {
+			got, err := Words(text)
+			if diff := cmp.Diff(want, got); diff != "" || err != nil {
+				t.Errorf("%q: %v %s", text, err, diff)
+			}
+		})
 	}
 	for _, text := range []string{`a 'b`, `a "b`, `a \`} {
 		if got, err := Words(text); err == nil {

@@ -14,8 +14,10 @@ func TestFoldBreaksLinesBetweenWords(t *testing.T) {
 		"codex  missing → npm install -g codex": "codex  missing\n       → npm install -g codex",
 		"日本語日本語 日本語日本語":                         "日本語日本語\n  日本語日本語",
 	} {
-		if got := Fold(line+"\n", 20); got != want+"\n" {
-			t.Errorf("%q becomes\n%s", line, got)
-		}
+		t.Run(line, func(t *testing.T) {
+			if got := Fold(line+"\n", 20); got != want+"\n" {
+				t.Errorf("%q becomes\n%s", line, got)
+			}
+		})
 	}
 }

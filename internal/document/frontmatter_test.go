@@ -45,8 +45,10 @@ func TestFrontMatterThatIsNotUnderstoodIsRefused(t *testing.T) {
 		"  ---\nwho: x\n---\n":   "first line",
 		"---\nwho: [\n---\n":     "x.md:",
 	} {
-		if _, _, err := FrontMatter("x.md", []byte(text)); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: %v", text, err)
-		}
+		t.Run(text, func(t *testing.T) {
+			if _, _, err := FrontMatter("x.md", []byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%q: %v", text, err)
+			}
+		})
 	}
 }

@@ -59,14 +59,16 @@ func TestAStructsSchemaChecksItsFiles(t *testing.T) {
 		"name: Tom\nsecret: x\nwho: me\n": "f.yaml:2:1: secret: there is no such setting; there are age, labels, name, nap, toys\nf.yaml:3:1: who: there is",
 		"name: Tom\nlabels: {a: [1]}\n":   "f.yaml:2:13: labels.a:",
 	} {
-		doc, err := Parse("f.yaml", []byte(source))
-		if err != nil {
-			t.Fatal(err)
-		}
-		err = doc.validate(schema)
-		if want == "" != (err == nil) || err != nil && !strings.Contains(err.Error(), want) {
-			t.Errorf("%q gives %v, want %q", source, err, want)
-		}
+		t.Run(source, func(t *testing.T) {
+			doc, err := Parse("f.yaml", []byte(source))
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = doc.validate(schema)
+			if want == "" != (err == nil) || err != nil && !strings.Contains(err.Error(), want) {
+				t.Errorf("%q gives %v, want %q", source, err, want)
+			}
+		})
 	}
 	doc, err := Parse("f.yaml", []byte("kind: newt\nname: x\n"))
 	if err != nil {

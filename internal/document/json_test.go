@@ -30,9 +30,11 @@ func TestJSONIsReadStrictly(t *testing.T) {
 		`[]`:                                    "want an object, got array",
 		strings.Repeat("[", maxDepth*100) + "]": "nested too deeply",
 	} {
-		if err := DecodeJSON("x.json", []byte(source), &got); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%.60q: %v, want %s", source, err, want)
-		}
+		t.Run(source, func(t *testing.T) {
+			if err := DecodeJSON("x.json", []byte(source), &got); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%.60q: %v, want %s", source, err, want)
+			}
+		})
 	}
 	var any map[string]any
 	if err := DecodeJSON("x.json", []byte(`{"a":{"b":[1,{"c":2}]},"A":1}`), &any); err != nil || len(any) != 2 {

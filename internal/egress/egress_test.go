@@ -122,17 +122,19 @@ func TestPlainTextIsNotCarried(t *testing.T) {
 		"CONNECT example.com:443 HTTP/1.1\r\n\r\n":                      "fit: example.com:443 is not a package registry of this task\n",
 		"no request\r\n\r\n": "",
 	} {
-		conn, err := net.Dial("tcp", s.proxy)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := io.WriteString(conn, request); err != nil {
-			t.Fatal(err)
-		}
-		got, _ := io.ReadAll(bufio.NewReader(conn)) // it may end by a reset: what came before counts
-		conn.Close()
-		if !strings.HasSuffix(string(got), want) || want == "" && len(got) > 0 {
-			t.Errorf("%q is answered with %q, want %q", request, got, want)
-		}
+		t.Run(request, func(t *testing.T) {
+			conn, err := net.Dial("tcp", s.proxy)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := io.WriteString(conn, request); err != nil {
+				t.Fatal(err)
+			}
+			got, _ := io.ReadAll(bufio.NewReader(conn)) // it may end by a reset: what came before counts
+			conn.Close()
+			if !strings.HasSuffix(string(got), want) || want == "" && len(got) > 0 {
+				t.Errorf("%q is answered with %q, want %q", request, got, want)
+			}
+		})
 	}
 }

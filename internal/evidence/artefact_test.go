@@ -41,12 +41,14 @@ func TestAnArtefactLiesInTheDirectory(t *testing.T) {
 		"runs/1":           "is not a regular file",
 		"runs/1/none":      "is missing",
 	} {
-		content, err := d.Diff(&ledger.Record{DiffPath: name})
-		if want == "" && (err != nil || string(content) != "kept") {
-			t.Errorf("%s: %q, %v", name, content, err)
-		}
-		if want != "" && (err == nil || content != nil || !strings.Contains(err.Error(), want)) {
-			t.Errorf("%s: %q, %v, want an error with %q", name, content, err, want)
-		}
+		t.Run(name, func(t *testing.T) {
+			content, err := d.Diff(&ledger.Record{DiffPath: name})
+			if want == "" && (err != nil || string(content) != "kept") {
+				t.Errorf("%s: %q, %v", name, content, err)
+			}
+			if want != "" && (err == nil || content != nil || !strings.Contains(err.Error(), want)) {
+				t.Errorf("%s: %q, %v, want an error with %q", name, content, err, want)
+			}
+		})
 	}
 }

@@ -356,21 +356,23 @@ func TestTheAuditorFindsWhatItIsShown(t *testing.T) {
 	positives, negatives := 0, 0
 	seen := map[string]bool{}
 	for _, seed := range seeds {
-		if seed.want == "" {
-			negatives++
-		} else {
-			positives++
-		}
-		found := flagged(auditTask, seed.diff, "/ws/cell/work", seed.acts...)
-		if got := kinds(found); got != seed.want {
-			t.Errorf("%s: %q, want %q", seed.name, got, seed.want)
-		}
-		for _, flag := range found {
-			seen[flag.Kind] = true
-			if flag.Evidence == "" || flag.Severity != severities[flag.Kind] {
-				t.Errorf("%s: a flag without an excerpt or a severity: %+v", seed.name, flag)
+		t.Run(seed.name, func(t *testing.T) {
+			if seed.want == "" {
+				negatives++
+			} else {
+				positives++
 			}
-		}
+			found := flagged(auditTask, seed.diff, "/ws/cell/work", seed.acts...)
+			if got := kinds(found); got != seed.want {
+				t.Errorf("%s: %q, want %q", seed.name, got, seed.want)
+			}
+			for _, flag := range found {
+				seen[flag.Kind] = true
+				if flag.Evidence == "" || flag.Severity != severities[flag.Kind] {
+					t.Errorf("%s: a flag without an excerpt or a severity: %+v", seed.name, flag)
+				}
+			}
+		})
 	}
 	if positives < 30 || negatives < 20 {
 		t.Errorf("%d positives and %d negatives are not enough", positives, negatives)
@@ -484,13 +486,15 @@ func TestWhatACheckReadsIsNotTheCheck(t *testing.T) {
 		"npm test answer.txt":                             true,
 		"diff answer.txt result.txt # the prompt is mute": true,
 	} {
-		task := Task{VerifyCommand: command, Prompt: "Write 42 into answer.txt."}
-		if strings.HasSuffix(command, "mute") {
-			task.Prompt = "Write 42 into result.txt."
-		}
-		diff := "--- a/answer.txt\n+++ b/answer.txt\n@@ -1 +1 @@\n-41\n+42\n"
-		if got := kinds(flagged(task, diff, "")); (got == "verify_tampered@answer.txt:-1") != tampered {
-			t.Errorf("%s: %q", command, got)
-		}
+		t.Run(command, func(t *testing.T) {
+			task := Task{VerifyCommand: command, Prompt: "Write 42 into answer.txt."}
+			if strings.HasSuffix(command, "mute") {
+				task.Prompt = "Write 42 into result.txt."
+			}
+			diff := "--- a/answer.txt\n+++ b/answer.txt\n@@ -1 +1 @@\n-41\n+42\n"
+			if got := kinds(flagged(task, diff, "")); (got == "verify_tampered@answer.txt:-1") != tampered {
+				t.Errorf("%s: %q", command, got)
+			}
+		})
 	}
 }

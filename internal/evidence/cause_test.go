@@ -190,9 +190,11 @@ func TestWhatClaimsSuccess(t *testing.T) {
 		"No test passes, so no part is done yet.": false,
 		"This is only partially implemented.":     false,
 	} {
-		if got := claimsSuccess(text); got != claims {
-			t.Errorf("%q claims success: %v", text, got)
-		}
+		t.Run(text, func(t *testing.T) {
+			if got := claimsSuccess(text); got != claims {
+				t.Errorf("%q claims success: %v", text, got)
+			}
+		})
 	}
 }
 

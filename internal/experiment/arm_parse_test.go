@@ -59,8 +59,10 @@ func TestArmsOfTheCommandLine(t *testing.T) {
 		"a=tools:Read,allowedTools:Edit":    "there is no key allowedTools",
 		"a=instructions:x.md,instruction:y": "did you mean instructions?",
 	} {
-		if arm, err := ParseArm(text, resolve); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, want %q (%+v)", text, err, want, arm)
-		}
+		t.Run(text, func(t *testing.T) {
+			if arm, err := ParseArm(text, resolve); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v, want %q (%+v)", text, err, want, arm)
+			}
+		})
 	}
 }

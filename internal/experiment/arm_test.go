@@ -112,9 +112,11 @@ func TestArmsFile(t *testing.T) {
 		"arms: [\n":                                    "arms.yaml:",
 		"arms:\n  - name: a\n    allowedTools: Bash\n": ":3:19:",
 	} {
-		if _, err := LoadArms(write(content)); err == nil || !strings.Contains(err.Error(), place) {
-			t.Errorf("%q: %v, want a place %s", content, err, place)
-		}
+		t.Run(content, func(t *testing.T) {
+			if _, err := LoadArms(write(content)); err == nil || !strings.Contains(err.Error(), place) {
+				t.Errorf("%q: %v, want a place %s", content, err, place)
+			}
+		})
 	}
 }
 

@@ -127,19 +127,21 @@ func TestSomeExperimentsCannotGrow(t *testing.T) {
 		"stops early": func(p *Plan) { p.Stop = &StopRule{Alpha: 0.05} },
 		"shard":       func(p *Plan) { p.Shard = Shard{I: 1, N: 2} },
 	} {
-		path, plan, larger := t.TempDir(), planOf(t, 12, 2, "a", "b"), planOf(t, 12, 3, "a", "b")
-		for _, p := range []*Plan{plan, larger} {
-			change(p)
-			if err := p.Seal(); err != nil {
-				t.Fatal(err)
+		t.Run(name, func(t *testing.T) {
+			path, plan, larger := t.TempDir(), planOf(t, 12, 2, "a", "b"), planOf(t, 12, 3, "a", "b")
+			for _, p := range []*Plan{plan, larger} {
+				change(p)
+				if err := p.Seal(); err != nil {
+					t.Fatal(err)
+				}
 			}
-		}
-		runPlan(t, t.Context(), path, plan, Config{Executor: always(graded(ledger.Pass))})
-		var different *DifferentError
-		if _, err := OpenDirectory(path, larger, nil); !errors.As(err, &different) ||
-			!strings.Contains(err.Error(), "runs: 2, now 3") {
-			t.Errorf("%s: %v", name, err)
-		}
+			runPlan(t, t.Context(), path, plan, Config{Executor: always(graded(ledger.Pass))})
+			var different *DifferentError
+			if _, err := OpenDirectory(path, larger, nil); !errors.As(err, &different) ||
+				!strings.Contains(err.Error(), "runs: 2, now 3") {
+				t.Errorf("%s: %v", name, err)
+			}
+		})
 	}
 }
 

@@ -13,12 +13,14 @@ func TestCellsWithoutADirectoryAreRefused(t *testing.T) {
 		strings.Repeat("i", 240): "whose name has 254 bytes, more than 240",
 		strings.Repeat("/", 80):  "give the task or the arm a shorter name",
 	} {
-		plan := planOf(t, 1, 1, "an-arm-name")
-		plan.Tasks[0].ID = id
-		err := plan.Seal()
-		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
-			t.Errorf("%.10s: %v, want %q", id, err, want)
-		}
+		t.Run(id, func(t *testing.T) {
+			plan := planOf(t, 1, 1, "an-arm-name")
+			plan.Tasks[0].ID = id
+			err := plan.Seal()
+			if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+				t.Errorf("%.10s: %v, want %q", id, err, want)
+			}
+		})
 	}
 }
 
@@ -33,14 +35,16 @@ func TestWhatDecidesHowFarAnAgentGetsIsPlanned(t *testing.T) {
 		"timeout of the agent: 0s, now 1s":                             func(p *Plan) { p.AgentTimeoutMs = 1000 },
 		"network: , now host":                                          func(p *Plan) { p.Network = "host" },
 	} {
-		begun, wanted := &Plan{Runs: 1}, &Plan{Runs: 1}
-		change(wanted)
-		if changes, _ := begun.differences(wanted); len(changes) != 1 || changes[0] != want {
-			t.Errorf("%q, want %q", changes, want)
-		}
-		if begun.identity() == wanted.identity() {
-			t.Errorf("the id stays the same: %s", want)
-		}
+		t.Run(want, func(t *testing.T) {
+			begun, wanted := &Plan{Runs: 1}, &Plan{Runs: 1}
+			change(wanted)
+			if changes, _ := begun.differences(wanted); len(changes) != 1 || changes[0] != want {
+				t.Errorf("%q, want %q", changes, want)
+			}
+			if begun.identity() == wanted.identity() {
+				t.Errorf("the id stays the same: %s", want)
+			}
+		})
 	}
 	old, now := &Plan{Gateway: "a38f0d0ba74c2971"}, &Plan{Gateway: "a38f0d0ba74c2971", Policy: "in words"}
 	if changes, _ := old.differences(now); len(changes) > 0 || old.identity() != now.identity() {

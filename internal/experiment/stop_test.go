@@ -253,10 +253,12 @@ func TestStoppingEarlyNeedsADesignThatAllowsIt(t *testing.T) {
 		"fewer than":   func(p *Plan) { p.Tasks = p.Tasks[:5] },
 		"significance": func(p *Plan) { p.Stop.Alpha = 1 },
 	} {
-		plan := stoppingPlan(t, 20, 1, 1)
-		change(plan)
-		if err := plan.Seal(); err == nil || !strings.Contains(err.Error(), name) {
-			t.Errorf("%s: %v", name, err)
-		}
+		t.Run(name, func(t *testing.T) {
+			plan := stoppingPlan(t, 20, 1, 1)
+			change(plan)
+			if err := plan.Seal(); err == nil || !strings.Contains(err.Error(), name) {
+				t.Errorf("%s: %v", name, err)
+			}
+		})
 	}
 }

@@ -119,9 +119,11 @@ func TestMistakesInAFaultPlanAreNamedWithTheirLine(t *testing.T) {
 		"faults:\n  - {kind: [}\n": "plan.yaml:2:",
 		"faults:\n  - {kind: server-error, chance: 1, status: 404}\n": "plan.yaml:2:",
 	} {
-		if _, err := loadFaults(t, plan); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: %v, want %q", plan, err, want)
-		}
+		t.Run(plan, func(t *testing.T) {
+			if _, err := loadFaults(t, plan); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%q: %v, want %q", plan, err, want)
+			}
+		})
 	}
 }
 

@@ -656,13 +656,15 @@ func TestARequestThatCanBeReadInTwoWaysIsRefused(t *testing.T) {
 		"{\"model\":\"m\",\"tools\xff\":[{\"type\":\"web_search\"}]}":   `not a JSON object in UTF-8`,
 		`{"model":"m","tools\udc00":[{"type":"web_search"}]}`:           `a name that is not text`,
 	} {
-		resp, text := h.ask("/v1/responses", request)
-		var said struct{ Error struct{ Message string } }
-		_ = json.Unmarshal([]byte(text), &said)
-		if c := h.last(); resp.StatusCode != http.StatusBadRequest || !strings.Contains(said.Error.Message, want) ||
-			!strings.Contains(c.Error, want) {
-			t.Errorf("%s: got %d %s; recorded %q", request, resp.StatusCode, text, c.Error)
-		}
+		t.Run(request, func(t *testing.T) {
+			resp, text := h.ask("/v1/responses", request)
+			var said struct{ Error struct{ Message string } }
+			_ = json.Unmarshal([]byte(text), &said)
+			if c := h.last(); resp.StatusCode != http.StatusBadRequest || !strings.Contains(said.Error.Message, want) ||
+				!strings.Contains(c.Error, want) {
+				t.Errorf("%s: got %d %s; recorded %q", request, resp.StatusCode, text, c.Error)
+			}
+		})
 	}
 }
 

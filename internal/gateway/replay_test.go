@@ -247,12 +247,14 @@ func TestLiveReplayKnowsTheSameRequestElsewhere(t *testing.T) {
 			fmt.Sprintf(codex, `{"type":"function_call_output","id":"fco_01a1e44a-c913-7362-b854-18f2d2c77467","output":"Chunk ID: 67f950\n"}`, ""),
 		},
 	} {
-		was := map[string]string{"cwd": "/tmp/a/work", "home": "/tmp/a/home"}
-		is := map[string]string{"cwd": "/tmp/b/work", "home": "/tmp/b/home"}
-		answer := replay(t, record(t, was, [2]string{test.was, said("one")}), gateway.ReplayLive, is)
-		if got, found, err := answer(test.is); err != nil || !found || joined(t, got.Body) != "one" {
-			t.Errorf("%s: %v, %v", name, found, err)
-		}
+		t.Run(name, func(t *testing.T) {
+			was := map[string]string{"cwd": "/tmp/a/work", "home": "/tmp/a/home"}
+			is := map[string]string{"cwd": "/tmp/b/work", "home": "/tmp/b/home"}
+			answer := replay(t, record(t, was, [2]string{test.was, said("one")}), gateway.ReplayLive, is)
+			if got, found, err := answer(test.is); err != nil || !found || joined(t, got.Body) != "one" {
+				t.Errorf("%s: %v, %v", name, found, err)
+			}
+		})
 	}
 }
 

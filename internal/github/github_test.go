@@ -24,9 +24,11 @@ func TestRepositoriesGoByManyNames(t *testing.T) {
 		"git@github.com:own/rep.git":     "own/rep", "ssh://git@github.com/own/rep": "own/rep",
 		"https://git.example.com/x/own/rep.js.git": "own/rep.js",
 	} {
-		if got, err := ParseRepository(text); err != nil || got.Owner+"/"+got.Name != want {
-			t.Errorf("%s: %v, %v; want %s", text, got, err, want)
-		}
+		t.Run(text, func(t *testing.T) {
+			if got, err := ParseRepository(text); err != nil || got.Owner+"/"+got.Name != want {
+				t.Errorf("%s: %v, %v; want %s", text, got, err, want)
+			}
+		})
 	}
 	for _, text := range []string{"", "own", "own/../rep", "own/..", "a b/c", "https://github.com/"} {
 		if got, err := ParseRepository(text); err == nil {
@@ -275,17 +277,19 @@ func TestUnsafeArchivesAreRefusedAsAWhole(t *testing.T) {
 		"a device":         func(w *zip.Writer) { addFile(t, w, "dev", "", 0o644|os.ModeDevice) },
 		"too large":        func(w *zip.Writer) { addFile(t, w, "big", strings.Repeat("x", 2000), 0o644) },
 	} {
-		dir := filepath.Join(t.TempDir(), "out")
-		path := archive(t, func(w *zip.Writer) {
-			addFile(t, w, "good.txt", "fine", 0o644)
-			member(w)
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "out")
+			path := archive(t, func(w *zip.Writer) {
+				addFile(t, w, "good.txt", "fine", 0o644)
+				member(w)
+			})
+			if _, err := Unzip(path, dir, Limits{Files: 5, Bytes: 1000}); !errors.Is(err, errUnsafe) {
+				t.Errorf("%s: %v", name, err)
+			}
+			if _, err := os.Stat(filepath.Join(dir, "good.txt")); err == nil {
+				t.Errorf("%s: part of the archive was unpacked", name)
+			}
 		})
-		if _, err := Unzip(path, dir, Limits{Files: 5, Bytes: 1000}); !errors.Is(err, errUnsafe) {
-			t.Errorf("%s: %v", name, err)
-		}
-		if _, err := os.Stat(filepath.Join(dir, "good.txt")); err == nil {
-			t.Errorf("%s: part of the archive was unpacked", name)
-		}
 	}
 	many := archive(t, func(w *zip.Writer) {
 		for i := range 6 {

@@ -109,9 +109,11 @@ func TestNumbersArePrintedShort(t *testing.T) {
 		"123456789012345678901": "123456789012345680000", "-0": "0", "0.30000000000000004": "0.30000000000000004",
 		"1e-9": "1e-9",
 	} {
-		if got := string(Style{}.AppendJSON(nil, []byte(in))); got != want {
-			t.Errorf("%s is printed as %s, want %s", in, got, want)
-		}
+		t.Run(in, func(t *testing.T) {
+			if got := string(Style{}.AppendJSON(nil, []byte(in))); got != want {
+				t.Errorf("%s is printed as %s, want %s", in, got, want)
+			}
+		})
 	}
 }
 

@@ -137,10 +137,12 @@ func TestMistakesInLabels(t *testing.T) {
 		"design: odd\nlabels: []":                                                                  "l.yaml:1:",
 		"labels: [{task: a, arm: x, human: pass, dimension: correctness}, {task: a, human: fail}]": "",
 	} {
-		_, err := parseLabels("l.yaml", []byte(source))
-		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
-			t.Errorf("%q: error %v, want %q", source, err, want)
-		}
+		t.Run(source, func(t *testing.T) {
+			_, err := parseLabels("l.yaml", []byte(source))
+			if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+				t.Errorf("%q: error %v, want %q", source, err, want)
+			}
+		})
 	}
 }
 
@@ -156,15 +158,17 @@ func TestLabelsThatDoNotFitTheRuns(t *testing.T) {
 		one("t00", SplitTest) + one("t99", SplitTest):                        "there is no run 0 of task t99",
 		"  - {task: t99, human: pass}\n":                                     "",
 	} {
-		source := []byte("labels:\n" + labels)
-		parsed, err := parseLabels("l.yaml", source)
-		if err != nil {
-			t.Fatal(err)
-		}
-		err = parsed.Check(subjects)
-		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
-			t.Errorf("%s: error %v, want %q", labels, err, want)
-		}
+		t.Run(labels, func(t *testing.T) {
+			source := []byte("labels:\n" + labels)
+			parsed, err := parseLabels("l.yaml", source)
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = parsed.Check(subjects)
+			if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+				t.Errorf("%s: error %v, want %q", labels, err, want)
+			}
+		})
 	}
 }
 

@@ -81,9 +81,11 @@ func TestCitationsOfPairs(t *testing.T) {
 		`Y/req:r3 "tested"`:                  false,
 		`Z/req:r2 "tested"`:                  false,
 	} {
-		if q.shown.holds(item) != holds {
-			t.Errorf("%s holds: %v, want %v", item, !holds, holds)
-		}
+		t.Run(item, func(t *testing.T) {
+			if q.shown.holds(item) != holds {
+				t.Errorf("%s holds: %v, want %v", item, !holds, holds)
+			}
+		})
 	}
 }
 

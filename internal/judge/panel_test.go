@@ -45,13 +45,15 @@ func TestNobodyJudgesTheirOwnKind(t *testing.T) {
 		"gpt-5.1-codex": true, "codex": true, "openai/gpt-5": true, "o3-mini": true, "claude-sonnet-4-5": false,
 		"pi-agent": false, "": false, "y": true, "gptx": false,
 	} {
-		err := p.Check([]string{underTest}, false)
-		if (err != nil) != related || p.Check([]string{underTest}, true) != nil {
-			t.Errorf("%q: error %v, want %v", underTest, err, related)
-		}
-		if related != (len(p.Related([]string{underTest})) > 0) {
-			t.Errorf("%q: related %v", underTest, p.Related([]string{underTest}))
-		}
+		t.Run(underTest, func(t *testing.T) {
+			err := p.Check([]string{underTest}, false)
+			if (err != nil) != related || p.Check([]string{underTest}, true) != nil {
+				t.Errorf("%q: error %v, want %v", underTest, err, related)
+			}
+			if related != (len(p.Related([]string{underTest})) > 0) {
+				t.Errorf("%q: related %v", underTest, p.Related([]string{underTest}))
+			}
+		})
 	}
 	if familyOf("claude-code") != "anthropic" || familyOf("scripted") != "" {
 		t.Error("families are not known by the ids of models")

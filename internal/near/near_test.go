@@ -16,9 +16,11 @@ func TestQuestion(t *testing.T) {
 		"":        "",
 		"zzzzzz":  "",
 	} {
-		if got := Question(typed, known); got != want {
-			t.Errorf("Question(%q) = %q, want %q", typed, got, want)
-		}
+		t.Run(typed, func(t *testing.T) {
+			if got := Question(typed, known); got != want {
+				t.Errorf("Question(%q) = %q, want %q", typed, got, want)
+			}
+		})
 	}
 	if got := Word("cla", known); got != "" {
 		t.Errorf("Word takes a beginning for %q", got)

@@ -99,9 +99,11 @@ func TestForms(t *testing.T) {
 		"nothing": {"", ""},
 		"prose":   {"Hello,\nthis is no diff.\n", ""},
 	} {
-		if diff := cmp.Diff(v.want, shown(patch.Parse([]byte(v.diff)))); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(v.want, shown(patch.Parse([]byte(v.diff)))); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", name, diff)
+			}
+		})
 	}
 }
 

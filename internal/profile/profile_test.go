@@ -30,14 +30,16 @@ func TestProfileIsTakenApart(t *testing.T) {
 		"second stays": {"## Session Protocol\none\n## Session Protocol\ntwo", "## Session Protocol\ntwo", "one"},
 		"level three":  {"### Session Protocol\nno", "### Session Protocol\nno", ""},
 	} {
-		p, err := parse("x.md", []byte(test.text))
-		if err != nil {
-			t.Errorf("%s: %v", name, err)
-			continue
-		}
-		if diff := cmp.Diff([]string{test.persona, test.protocol}, []string{p.Persona, p.Protocol}); diff != "" {
-			t.Errorf("%s: %s", name, diff)
-		}
+		t.Run(name, func(t *testing.T) {
+			p, err := parse("x.md", []byte(test.text))
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+				return
+			}
+			if diff := cmp.Diff([]string{test.persona, test.protocol}, []string{p.Persona, p.Protocol}); diff != "" {
+				t.Errorf("%s: %s", name, diff)
+			}
+		})
 	}
 }
 
@@ -71,9 +73,11 @@ func TestFrontMatterIsHonoured(t *testing.T) {
 		"tools: Read\n---\nBody":              "looks like a setting",
 		" \n":                                 "is empty",
 	} {
-		if _, err := parse("x.md", []byte(text)); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: %v, want %s", text, err, want)
-		}
+		t.Run(text, func(t *testing.T) {
+			if _, err := parse("x.md", []byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%q: %v, want %s", text, err, want)
+			}
+		})
 	}
 }
 

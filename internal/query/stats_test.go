@@ -106,9 +106,11 @@ func TestOldDocumentsKeepTheirOwnFigures(t *testing.T) {
 		"": true, "0.9": true, "1.1.9": true, "1.2.0": false, "2": false,
 		"1.x": true,
 	} {
-		if got := preChange(&version); got != old {
-			t.Errorf("version %q is old: %v, want %v", version, got, old)
-		}
+		t.Run(version, func(t *testing.T) {
+			if got := preChange(&version); got != old {
+				t.Errorf("version %q is old: %v, want %v", version, got, old)
+			}
+		})
 	}
 }
 

@@ -13,9 +13,11 @@ func TestEveryLaneKeepsItsColour(t *testing.T) {
 		"staff-engineer": 5, "bob": 5, "facilitator": 6, "alice": 6, "supervisor": 7, "product-manager": 7,
 		"orchestrator": 7,
 	} {
-		if got := paletteIndex(lane); got != want {
-			t.Errorf("colour of %q = %d, want %d", lane, got, want)
-		}
+		t.Run(lane, func(t *testing.T) {
+			if got := paletteIndex(lane); got != want {
+				t.Errorf("colour of %q = %d, want %d", lane, got, want)
+			}
+		})
 	}
 }
 
@@ -47,9 +49,11 @@ func TestToolNames(t *testing.T) {
 	for name, want := range map[string]string{
 		"Bash": "Bash", "mcp__orc__ask": "ask", "mcp__orc__a__b": "a__b", "mcp__orc": "mcp__orc", "": "",
 	} {
-		if got := ToolName(name); got != want {
-			t.Errorf("ToolName(%q) = %q, want %q", name, got, want)
-		}
+		t.Run(name, func(t *testing.T) {
+			if got := ToolName(name); got != want {
+				t.Errorf("ToolName(%q) = %q, want %q", name, got, want)
+			}
+		})
 	}
 }
 

@@ -48,9 +48,11 @@ func TestMakeRemovesWhatKilledProcessesLeft(t *testing.T) {
 		made.Path:                        true,
 	}
 	for path, stays := range want {
-		if _, err := os.Lstat(path); (err == nil) != stays {
-			t.Errorf("%s: there is %t, want %t", path, err == nil, stays)
-		}
+		t.Run(path, func(t *testing.T) {
+			if _, err := os.Lstat(path); (err == nil) != stays {
+				t.Errorf("%s: there is %t, want %t", path, err == nil, stays)
+			}
+		})
 	}
 
 	if err := held.Remove(); err != nil {

@@ -216,15 +216,17 @@ func TestWalkingBeneathADirectoryFollowsNoLink(t *testing.T) {
 		"walk":   walkBeneath,
 		"kernel": openBeneath,
 	} {
-		found, err := open(root, ".claude/skills/review")
-		must(t, err)
-		must(t, found.file.Close())
-		if _, err := open(root, ".claude/skills/link"); !errors.Is(err, errLink) {
-			t.Errorf("%s: a link gives %v", name, err)
-		}
-		if _, err := open(root, ".claude/none/x"); !errors.Is(err, os.ErrNotExist) {
-			t.Errorf("%s: a missing directory gives %v", name, err)
-		}
+		t.Run(name, func(t *testing.T) {
+			found, err := open(root, ".claude/skills/review")
+			must(t, err)
+			must(t, found.file.Close())
+			if _, err := open(root, ".claude/skills/link"); !errors.Is(err, errLink) {
+				t.Errorf("%s: a link gives %v", name, err)
+			}
+			if _, err := open(root, ".claude/none/x"); !errors.Is(err, os.ErrNotExist) {
+				t.Errorf("%s: a missing directory gives %v", name, err)
+			}
+		})
 	}
 }
 

@@ -39,14 +39,16 @@ func TestATaskThatChangesAfterLoadingIsNoticed(t *testing.T) {
 		"tasks/a/hooks/invariants.sh": "hidden part",
 		"tasks/a/tests/extra.sh":      "hidden part",
 	} {
-		write(name, "changed")
-		if err := family.CheckUnchanged(&family.Tasks[0]); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v", name, err)
-		}
-		if content, known := files[name]; known {
-			write(name, content)
-		} else if err := os.RemoveAll(filepath.Join(dir, name)); err != nil {
-			t.Fatal(err)
-		}
+		t.Run(name, func(t *testing.T) {
+			write(name, "changed")
+			if err := family.CheckUnchanged(&family.Tasks[0]); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v", name, err)
+			}
+			if content, known := files[name]; known {
+				write(name, content)
+			} else if err := os.RemoveAll(filepath.Join(dir, name)); err != nil {
+				t.Fatal(err)
+			}
+		})
 	}
 }

@@ -43,27 +43,29 @@ func TestADatasetIsAFamilyInEveryFormat(t *testing.T) {
 		"d.json":  `[{"id":"fr","country":"France","capital":"Paris"},` + "\n" + `{"id":"it","country":"Italy","capital":"Rome"}]`,
 		"d.yaml":  "- {id: fr, country: France, capital: Paris}\n- id: it\n  country: Italy\n  capital: Rome\n",
 	} {
-		family, err := loadFiles(t, map[string]string{
-			name: content, "family.yaml": strings.ReplaceAll(capitals, "DATA", name), "workdir/README": "read me\n",
-		}, Options{})
-		if err != nil {
-			t.Errorf("%s: %v", name, err)
-			continue
-		}
-		if len(family.Tasks) != 2 || family.Tasks[1].ID != "it" {
-			t.Fatalf("%s: %+v", name, family.Tasks)
-		}
-		first, second := family.Tasks[0], family.Tasks[1]
-		if first.Prompt != "What is the capital of France?" || *first.Sample.Reference != "Paris" ||
-			first.Sample.Checks[0].Want[0] != "Paris" || first.Sample.Files[0].Content != "France\n" {
-			t.Errorf("%s: %q %+v", name, first.Prompt, first.Sample)
-		}
-		if first.Digest == second.Digest || len(first.Overlays) != 1 {
-			t.Errorf("%s: %+v %+v", name, first.Digest, first.Overlays)
-		}
-		if err := family.CheckUnchanged(&family.Tasks[1]); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
+		t.Run(name, func(t *testing.T) {
+			family, err := loadFiles(t, map[string]string{
+				name: content, "family.yaml": strings.ReplaceAll(capitals, "DATA", name), "workdir/README": "read me\n",
+			}, Options{})
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+				return
+			}
+			if len(family.Tasks) != 2 || family.Tasks[1].ID != "it" {
+				t.Fatalf("%s: %+v", name, family.Tasks)
+			}
+			first, second := family.Tasks[0], family.Tasks[1]
+			if first.Prompt != "What is the capital of France?" || *first.Sample.Reference != "Paris" ||
+				first.Sample.Checks[0].Want[0] != "Paris" || first.Sample.Files[0].Content != "France\n" {
+				t.Errorf("%s: %q %+v", name, first.Prompt, first.Sample)
+			}
+			if first.Digest == second.Digest || len(first.Overlays) != 1 {
+				t.Errorf("%s: %+v %+v", name, first.Digest, first.Overlays)
+			}
+			if err := family.CheckUnchanged(&family.Tasks[1]); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		})
 	}
 }
 
@@ -218,12 +220,14 @@ func TestADatasetMayBeginWithAMark(t *testing.T) {
 		"d.jsonl": "\uFEFF{\"id\":\"1\",\"q\":\"one\\ntwo\"}\n",
 		"d.json":  "\uFEFF[{\"id\":\"1\",\"q\":\"one\\ntwo\"}]\n",
 	} {
-		family, err := loadFiles(t, map[string]string{
-			"family.yaml": "dataset: " + name + "\nprompt: \"{{q}}\"\ngrade: [{equals: a}]\n", name: samples,
-		}, Options{})
-		if err != nil || family.Tasks[0].ID != "1" || family.Tasks[0].Prompt != "one\ntwo" {
-			t.Errorf("%s: %v", name, err)
-		}
+		t.Run(name, func(t *testing.T) {
+			family, err := loadFiles(t, map[string]string{
+				"family.yaml": "dataset: " + name + "\nprompt: \"{{q}}\"\ngrade: [{equals: a}]\n", name: samples,
+			}, Options{})
+			if err != nil || family.Tasks[0].ID != "1" || family.Tasks[0].Prompt != "one\ntwo" {
+				t.Errorf("%s: %v", name, err)
+			}
+		})
 	}
 }
 

@@ -257,8 +257,10 @@ func TestEqualNetworksOfStepsAreNoChange(t *testing.T) {
 		"[[steps]]\nname = \"a\"\n[steps.agent]\nnetwork_mode = \"no-network\"\n":                                         true,
 		"[environment]\nnetwork_mode = \"no-network\"\n[[steps]]\nname = \"a\"\n[steps.agent]\nnetwork_mode = \"public\"": true,
 	} {
-		if _, err := task.Load(t.Context(), harborTask(t, toml, step), task.Options{}); (err != nil) != refused {
-			t.Errorf("%q: %v", toml, err)
-		}
+		t.Run(toml, func(t *testing.T) {
+			if _, err := task.Load(t.Context(), harborTask(t, toml, step), task.Options{}); (err != nil) != refused {
+				t.Errorf("%q: %v", toml, err)
+			}
+		})
 	}
 }

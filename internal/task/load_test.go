@@ -183,10 +183,12 @@ func TestSettingsThatASchemaCannotCheck(t *testing.T) {
 		"checks: [a, a]":      `task.yaml:1:9: checks: "a" is named twice`,
 		"workspace: worktree\nrepo: https://example.invalid/x.git": "task.yaml:2:7: repo: a worktree needs a repository on this machine",
 	} {
-		dir := newFamily(t, map[string]string{"tasks/one/task.yaml": yaml})
-		if _, err := Load(t.Context(), dir, Options{}); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s gives %v, want %q", yaml, err, want)
-		}
+		t.Run(yaml, func(t *testing.T) {
+			dir := newFamily(t, map[string]string{"tasks/one/task.yaml": yaml})
+			if _, err := Load(t.Context(), dir, Options{}); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s gives %v, want %q", yaml, err, want)
+			}
+		})
 	}
 }
 
@@ -341,10 +343,12 @@ func TestRunnersOfOtherLanguagesMustBeBelievable(t *testing.T) {
 		"{language: other, files: ['*.t'], command: [x, '{file}'], parser: tap, report: ../x}": "not inside",
 		"{language: fortran}": "tests.language:",
 	} {
-		dir := newFamily(t, map[string]string{"tasks/one/tests/a.t": "", "tasks/one/task.yaml": "tests: " + yaml})
-		if _, err := Load(t.Context(), dir, Options{}); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s gives %v, want %q", yaml, err, want)
-		}
+		t.Run(yaml, func(t *testing.T) {
+			dir := newFamily(t, map[string]string{"tasks/one/tests/a.t": "", "tasks/one/task.yaml": "tests: " + yaml})
+			if _, err := Load(t.Context(), dir, Options{}); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s gives %v, want %q", yaml, err, want)
+			}
+		})
 	}
 }
 

@@ -109,10 +109,12 @@ func TestWhiteSpaceEntitiesAndLineNumbersDoNotCount(t *testing.T) {
 		"with a colon": "1: # Rules\n2: Use tabs & \"quotes\" <always>.\n3: Never sleep.\n4: first",
 		"joined":       "# Rules Use tabs & \"quotes\" <always>. Never sleep. first",
 	} {
-		p := read(t, record(t, nil, asked(t, given, user("Go."))), instructions(text)).Pieces[0]
-		if p.Given != ledger.GivenWhole {
-			t.Errorf("%s: %+v", name, p)
-		}
+		t.Run(name, func(t *testing.T) {
+			p := read(t, record(t, nil, asked(t, given, user("Go."))), instructions(text)).Pieces[0]
+			if p.Given != ledger.GivenWhole {
+				t.Errorf("%s: %+v", name, p)
+			}
+		})
 	}
 }
 
@@ -169,10 +171,12 @@ func TestWhatCannotBeSeenIsUnknown(t *testing.T) {
 		"item_reference":       stored("input", []object{{"type": "item_reference", "id": "msg_1"}}),
 		"no recorded":          record(t, nil, exchange{Body: []byte("broken")}),
 	} {
-		p := read(t, path, rules).Pieces[0]
-		if p.Given != ledger.GivenUnknown || !strings.Contains(p.Why, reason) {
-			t.Errorf("%s: %+v", reason, p)
-		}
+		t.Run(reason, func(t *testing.T) {
+			p := read(t, path, rules).Pieces[0]
+			if p.Given != ledger.GivenUnknown || !strings.Contains(p.Why, reason) {
+				t.Errorf("%s: %+v", reason, p)
+			}
+		})
 	}
 	found, err := treatment.Read(treatment.Config{
 		Calls:   record(t, nil, asked(t, rules.Text, user("Go."))),

@@ -17,9 +17,11 @@ func TestLeftover(t *testing.T) {
 		"src/node_modules.go":              "",
 		"main.go":                          "",
 	} {
-		if got := Leftover(name); got != want {
-			t.Errorf("Leftover(%q) = %q, not %q", name, got, want)
-		}
+		t.Run(name, func(t *testing.T) {
+			if got := Leftover(name); got != want {
+				t.Errorf("Leftover(%q) = %q, not %q", name, got, want)
+			}
+		})
 	}
 }
 

@@ -330,13 +330,15 @@ func TestFollow(t *testing.T) {
 		"chain": "/usr/lib/x", "over": tree.ErrOutside.Error(), "../x": tree.ErrOutside.Error(),
 		"self": tree.ErrCircle.Error(), "a/x": tree.ErrCircle.Error(), "missing/../in": "dir/file",
 	} {
-		got, err := tree.Follow(name, func(name string) (string, error) { return links[name], nil })
-		if err != nil {
-			got = err.Error()
-		}
-		if got != want {
-			t.Errorf("%s leads to %s, want %s", name, got, want)
-		}
+		t.Run(name, func(t *testing.T) {
+			got, err := tree.Follow(name, func(name string) (string, error) { return links[name], nil })
+			if err != nil {
+				got = err.Error()
+			}
+			if got != want {
+				t.Errorf("%s leads to %s, want %s", name, got, want)
+			}
+		})
 	}
 }
 

@@ -134,12 +134,14 @@ func TestMistakesInAnEntry(t *testing.T) {
 		"mode: ":           func(e *Entry) { e.Mode = "{{" },
 		"places.skills: ":  func(e *Entry) { e.Places.Skills = []string{"../skills"} },
 	} {
-		entry := good
-		spoil(&entry)
-		if err := entry.Validate(); err == nil || !strings.Contains(err.Error(), want) ||
-			strings.Contains(err.Error(), "\n") {
-			t.Errorf("%s: error %v", want, err)
-		}
+		t.Run(want, func(t *testing.T) {
+			entry := good
+			spoil(&entry)
+			if err := entry.Validate(); err == nil || !strings.Contains(err.Error(), want) ||
+				strings.Contains(err.Error(), "\n") {
+				t.Errorf("%s: error %v", want, err)
+			}
+		})
 	}
 	if err := good.Validate(); err != nil {
 		t.Error(err)

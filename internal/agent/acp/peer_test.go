@@ -447,9 +447,11 @@ func TestFilesAreServedWithinTheWorkspace(t *testing.T) {
 		"write_text_file -32602": 4, "write_text_file {}": 1, "read_text_file -32602": 2,
 		`read_text_file {"content":"two\n"}`: 1, "terminal/create -32601": 1,
 	} {
-		if got := strings.Count(result.Text, part); got != want {
-			t.Errorf("%q %d times in %s", part, got, result.Text)
-		}
+		t.Run(part, func(t *testing.T) {
+			if got := strings.Count(result.Text, part); got != want {
+				t.Errorf("%q %d times in %s", part, got, result.Text)
+			}
+		})
 	}
 	for _, path := range []string{
 		"/etc/fit-was-here", filepath.Join(outside, "fit-was-here"),

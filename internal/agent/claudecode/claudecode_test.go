@@ -287,9 +287,11 @@ func TestVersionsThatAreTooOldAreRefused(t *testing.T) {
 		"2.1.197": true, "2.1.0": true, "3.0.0": true, "2.0.99": false,
 		"1.0.35": false, "weird": true,
 	} {
-		if err := program().Supports(version); (err == nil) != ok {
-			t.Errorf("%s: %v", version, err)
-		}
+		t.Run(version, func(t *testing.T) {
+			if err := program().Supports(version); (err == nil) != ok {
+				t.Errorf("%s: %v", version, err)
+			}
+		})
 	}
 }
 

@@ -84,9 +84,11 @@ func TestArguments(t *testing.T) {
 			slices.Concat([]string{"codex", "app-server"}, settings, texts, noPrograms, endpoint),
 		},
 	} {
-		if diff := cmp.Diff(test.want, test.got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, test.got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", name, diff)
+			}
+		})
 	}
 }
 
@@ -102,11 +104,13 @@ func TestWhatNeedsTheAppServer(t *testing.T) {
 		"resumed":         func(c *agent.Config) { c.Resume = "x" },
 		"no model":        func(c *agent.Config) { c.Model = "" },
 	} {
-		cfg := plain
-		change(&cfg)
-		if !needsServer(cfg, project{}) {
-			t.Errorf("%s: needs it", name)
-		}
+		t.Run(name, func(t *testing.T) {
+			cfg := plain
+			change(&cfg)
+			if !needsServer(cfg, project{}) {
+				t.Errorf("%s: needs it", name)
+			}
+		})
 	}
 	if !needsServer(plain, project{settings: true}) {
 		t.Error("settings of the project: needs it")
@@ -331,16 +335,18 @@ func TestWhatItCannotDoIsRefused(t *testing.T) {
 		"a dollar budget needs a price":         func(c *agent.Config) { c.Account = aDollar() },
 		`model "m" has none`:                    func(c *agent.Config) { c.Account, c.Prices = aDollar(), noPrices },
 	} {
-		cfg := agent.Config{
-			Dir: t.TempDir(), Home: t.TempDir(), Model: "m", ModelURL: "http://x",
-			Installation: &agent.Installation{Path: "codex"},
-		}
-		change(&cfg)
-		_, err := New().Start(t.Context(), cfg)
-		var lacking *agent.CapabilityError
-		if !errors.As(err, &lacking) || !strings.Contains(err.Error(), missing) {
-			t.Errorf("%s: %v", missing, err)
-		}
+		t.Run(missing, func(t *testing.T) {
+			cfg := agent.Config{
+				Dir: t.TempDir(), Home: t.TempDir(), Model: "m", ModelURL: "http://x",
+				Installation: &agent.Installation{Path: "codex"},
+			}
+			change(&cfg)
+			_, err := New().Start(t.Context(), cfg)
+			var lacking *agent.CapabilityError
+			if !errors.As(err, &lacking) || !strings.Contains(err.Error(), missing) {
+				t.Errorf("%s: %v", missing, err)
+			}
+		})
 	}
 }
 
@@ -351,9 +357,11 @@ func TestVersionsThatAreTooOldAreRefused(t *testing.T) {
 		"0.166.0": true, "0.150.0": true, "1.0.0": true, "0.147.2": false,
 		"0.46.0": false, "weird": true,
 	} {
-		if err := program().Supports(version); (err == nil) != ok {
-			t.Errorf("%s: %v", version, err)
-		}
+		t.Run(version, func(t *testing.T) {
+			if err := program().Supports(version); (err == nil) != ok {
+				t.Errorf("%s: %v", version, err)
+			}
+		})
 	}
 }
 

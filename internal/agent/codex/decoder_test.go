@@ -251,9 +251,11 @@ func TestDeltasRepeat(t *testing.T) {
 		`{"method":"turn/completed","params":{}}`:                                                             false,
 		`{"type":"item.completed","item":{"id":"1","type":"agent_message","text":"\"delta\""},"x":"a delta"}`: false,
 	} {
-		if got := isDelta([]byte(line)); got != want {
-			t.Errorf("%s: %v", line, got)
-		}
+		t.Run(line, func(t *testing.T) {
+			if got := isDelta([]byte(line)); got != want {
+				t.Errorf("%s: %v", line, got)
+			}
+		})
 	}
 }
 

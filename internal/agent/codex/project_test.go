@@ -201,11 +201,13 @@ func TestAProjectThatTakesTheNameOfOurToolServerIsRefused(t *testing.T) {
 		"[mcp_servers.tools]\ncommand = \"x\"\n": `a tool server "tools"`,
 		"model = \n":                             "not valid TOML",
 	} {
-		if err := os.WriteFile(filepath.Join(cfg.Dir, configName), []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := New().Start(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("error %v, want %q", err, want)
-		}
+		t.Run(content, func(t *testing.T) {
+			if err := os.WriteFile(filepath.Join(cfg.Dir, configName), []byte(content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := New().Start(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("error %v, want %q", err, want)
+			}
+		})
 	}
 }

@@ -455,13 +455,15 @@ func TestRefusals(t *testing.T) {
 		"give --model-url":          func(e *Entry, _ *agent.Config) { e.Command += " {model_url}" },
 		"price":                     func(e *Entry, c *agent.Config) { e.Events, c.Account = "ndjson", aDollar() },
 	} {
-		s := newStage(t, "true")
-		change(&s.entry, &s.config)
-		var refused *agent.CapabilityError
-		err := agent.Check(New(s.entry), s.config)
-		if !errors.As(err, &refused) || !strings.Contains(err.Error(), asked) {
-			t.Errorf("%s: %v", asked, err)
-		}
+		t.Run(asked, func(t *testing.T) {
+			s := newStage(t, "true")
+			change(&s.entry, &s.config)
+			var refused *agent.CapabilityError
+			err := agent.Check(New(s.entry), s.config)
+			if !errors.As(err, &refused) || !strings.Contains(err.Error(), asked) {
+				t.Errorf("%s: %v", asked, err)
+			}
+		})
 	}
 }
 
@@ -497,22 +499,26 @@ func TestSchemes(t *testing.T) {
 		"cmd:x 'y":      "a quote is not closed",
 		"cmdx:y":        "unknown agent",
 	} {
-		if _, err := registry.Get(id); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: %v", id, err)
-		}
+		t.Run(id, func(t *testing.T) {
+			if _, err := registry.Get(id); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%q: %v", id, err)
+			}
+		})
 	}
 	for id, want := range map[string]string{
 		"cmd:./nobody":        "no such file",
 		"cmd:fit-no-such-one": "there is no program",
 		"cmd:/etc/passwd":     "is not an executable file",
 	} {
-		a, err := registry.Get(id)
-		if err == nil {
-			_, err = a.Probe(t.Context(), agent.Host{Environ: []string{"PATH=/usr/bin"}})
-		}
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: %v", id, err)
-		}
+		t.Run(id, func(t *testing.T) {
+			a, err := registry.Get(id)
+			if err == nil {
+				_, err = a.Probe(t.Context(), agent.Host{Environ: []string{"PATH=/usr/bin"}})
+			}
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%q: %v", id, err)
+			}
+		})
 	}
 }
 

@@ -244,16 +244,18 @@ func TestTokensAndPromptsAreInFilesOfTheHome(t *testing.T) {
 			`"models":[{"contextWindow":200000,"id":"m","input":["text","image"],"maxTokens":32000,"reasoning":true}]}}}`,
 		p.appendFile: "be brief",
 	} {
-		data, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(want, string(data)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", filepath.Base(path), diff)
-		}
-		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
-			t.Errorf("%s: %v, %v", path, info, err)
-		}
+		t.Run(path, func(t *testing.T) {
+			data, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want, string(data)); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", filepath.Base(path), diff)
+			}
+			if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+				t.Errorf("%s: %v, %v", path, info, err)
+			}
+		})
 	}
 	if argv := strings.Join((arguments{path: "pi", cfg: cfg, endpoint: e, files: p}).argv(),
 		" "); strings.Contains(argv, "s3cr3t") {
@@ -293,14 +295,16 @@ func TestWhatItCannotDoIsRefused(t *testing.T) {
 		"nowhere.json":         func(c *agent.Config) { c.Settings = "/nowhere.json" },
 		"not a JSON object":    func(c *agent.Config) { c.Settings = "pi_test.go" },
 	} {
-		cfg := agent.Config{
-			Dir: t.TempDir(), Home: t.TempDir(), Model: "m", ModelURL: "http://x",
-			Installation: &agent.Installation{Path: "pi"},
-		}
-		change(&cfg)
-		if _, err := New().Start(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), missing) {
-			t.Errorf("%s: %v", missing, err)
-		}
+		t.Run(missing, func(t *testing.T) {
+			cfg := agent.Config{
+				Dir: t.TempDir(), Home: t.TempDir(), Model: "m", ModelURL: "http://x",
+				Installation: &agent.Installation{Path: "pi"},
+			}
+			change(&cfg)
+			if _, err := New().Start(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), missing) {
+				t.Errorf("%s: %v", missing, err)
+			}
+		})
 	}
 }
 
@@ -338,9 +342,11 @@ func TestVersionsThatAreTooOldAreRefused(t *testing.T) {
 		"0.73.1": true, "0.70.0": true, "1.0.0": true, "0.69.9": false,
 		"0.5.48": false, "weird": true,
 	} {
-		if err := program().Supports(version); (err == nil) != ok {
-			t.Errorf("%s: %v", version, err)
-		}
+		t.Run(version, func(t *testing.T) {
+			if err := program().Supports(version); (err == nil) != ok {
+				t.Errorf("%s: %v", version, err)
+			}
+		})
 	}
 }
 

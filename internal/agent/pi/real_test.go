@@ -293,10 +293,12 @@ func checkHeard(t *testing.T, s *session.EnrichedSession) {
 		"mcp__web__echo": "echo: a", "mcp__pipes__echo": "echo: b",
 		"mcp__web__fail": "on purpose",
 	} {
-		got := results[name]
-		if got == nil || got.Preview != want || got.IsError != strings.HasSuffix(name, "fail") {
-			t.Errorf("%s: %+v", name, got)
-		}
+		t.Run(name, func(t *testing.T) {
+			got := results[name]
+			if got == nil || got.Preview != want || got.IsError != strings.HasSuffix(name, "fail") {
+				t.Errorf("%s: %+v", name, got)
+			}
+		})
 	}
 }
 

@@ -124,11 +124,13 @@ func TestSimulateIsRepeatable(t *testing.T) {
 			plan.Runs, s.Plan = 1<<40, &plan
 		},
 	} {
-		s := scenario(t)
-		change(&s)
-		if _, err := Run(t.Context(), s); err == nil {
-			t.Errorf("%s, and nobody says so", name)
-		}
+		t.Run(name, func(t *testing.T) {
+			s := scenario(t)
+			change(&s)
+			if _, err := Run(t.Context(), s); err == nil {
+				t.Errorf("%s, and nobody says so", name)
+			}
+		})
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()

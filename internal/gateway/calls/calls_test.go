@@ -390,9 +390,11 @@ func TestPath(t *testing.T) {
 		"a/agent.ndjson": "a/agent.calls", "agent.ndjson.zst": "agent.calls", "trace.jsonl": "trace.calls",
 		"x": "x.calls", ".ndjson": ".ndjson.calls",
 	} {
-		if got := Path(trace); got != want {
-			t.Errorf("%s: %s, want %s", trace, got, want)
-		}
+		t.Run(trace, func(t *testing.T) {
+			if got := Path(trace); got != want {
+				t.Errorf("%s: %s, want %s", trace, got, want)
+			}
+		})
 	}
 }
 

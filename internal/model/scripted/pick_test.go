@@ -299,10 +299,12 @@ func TestMistakesInAScriptAreFoundWithTheirPlace(t *testing.T) {
 		`{"turns": [{"text": "x"}]} {"turns": []}`:                                                "something after the end of the document",
 		`{"turns": [{"text": "x"}], "end": {"goto": "a"}}`:                                        `end.goto: no turn has the label "a"`,
 	} {
-		_, err := Parse([]byte(script))
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s:\n got %v\nwant %s", script, err, want)
-		}
+		t.Run(script, func(t *testing.T) {
+			_, err := Parse([]byte(script))
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s:\n got %v\nwant %s", script, err, want)
+			}
+		})
 	}
 }
 

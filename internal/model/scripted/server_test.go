@@ -90,9 +90,11 @@ func TestAddresses(t *testing.T) {
 		"/v1beta/models/m:embedContent":                                     `"status":"NOT_FOUND"`,
 		scripted.Path("a b", "k", "3") + "/v1beta/models/m:generateContent": `"text":"k|3"`,
 	} {
-		if _, body := post(t, url+path, hello); !strings.Contains(body, want) {
-			t.Errorf("%s: %s", path, body)
-		}
+		t.Run(path, func(t *testing.T) {
+			if _, body := post(t, url+path, hello); !strings.Contains(body, want) {
+				t.Errorf("%s: %s", path, body)
+			}
+		})
 	}
 	for _, method := range []string{http.MethodHead, http.MethodGet} {
 		req, err := http.NewRequestWithContext(t.Context(), method, url+"/", nil)

@@ -239,22 +239,24 @@ func TestOneCallBecomesTheToolOfEachClient(t *testing.T) {
 
 func TestEveryVerbWorksForEveryClient(t *testing.T) {
 	for name, client := range clients {
-		for _, call := range []Call{
-			{Bash: "x"},
-			{Read: "x"},
-			{Write: "x"},
-			{Edit: "x", Old: "y"},
-			{Glob: "x"},
-			{Grep: "x"},
-		} {
-			got := client.resolve(call)
-			if !client.offers(got.name) {
-				t.Errorf("%s: %+v became %s, which is not offered", name, call.verbs(), got.name)
+		t.Run(name, func(t *testing.T) {
+			for _, call := range []Call{
+				{Bash: "x"},
+				{Read: "x"},
+				{Write: "x"},
+				{Edit: "x", Old: "y"},
+				{Glob: "x"},
+				{Grep: "x"},
+			} {
+				got := client.resolve(call)
+				if !client.offers(got.name) {
+					t.Errorf("%s: %+v became %s, which is not offered", name, call.verbs(), got.name)
+				}
+				if !got.custom && !json.Valid([]byte(got.arguments)) {
+					t.Errorf("%s: %s is not JSON", name, got.arguments)
+				}
 			}
-			if !got.custom && !json.Valid([]byte(got.arguments)) {
-				t.Errorf("%s: %s is not JSON", name, got.arguments)
-			}
-		}
+		})
 	}
 }
 

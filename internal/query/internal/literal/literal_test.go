@@ -61,8 +61,10 @@ func TestLiteralsOfPatterns(t *testing.T) {
 		"permission denied": {"permission denied"}, "a.c": nil, "foo|barbaz": {"foo", "barbaz"}, "foo|.": nil,
 		`\d+ errors?`: {" error"}, "(?:Xyz)+": {"xyz"}, `"key"`: {"key"}, "x*": nil, "ab": nil,
 	} {
-		if diff := cmp.Diff(want, requiredLiterals(pattern)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", pattern, diff)
-		}
+		t.Run(pattern, func(t *testing.T) {
+			if diff := cmp.Diff(want, requiredLiterals(pattern)); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", pattern, diff)
+			}
+		})
 	}
 }
