@@ -252,14 +252,16 @@ func TestARecordThatNobodySignedIsNotSigned(t *testing.T) {
 			}
 		},
 	} {
-		attack()
-		if signer() == key.ID() {
-			t.Errorf("%s: it is signed", name)
-		}
-		add(config, "task-4")
-		if signer() != "" {
-			t.Errorf("%s: it is signed by who wrote on", name)
-		}
+		t.Run(name, func(t *testing.T) {
+			attack()
+			if signer() == key.ID() {
+				t.Errorf("%s: it is signed", name)
+			}
+			add(config, "task-4")
+			if signer() != "" {
+				t.Errorf("%s: it is signed by who wrote on", name)
+			}
+		})
 	}
 	restore(whole, note)
 	add(config, "task-4")
@@ -520,14 +522,16 @@ func TestRecordsThatCannotBeAreRefused(t *testing.T) {
 		"attempt zero":             func(r *Record) { r.Attempt = 0 },
 		"negative cost":            func(r *Record) { r.CostUSD = score(-1) },
 	} {
-		r := verdict("t", 0, 1, Pass)
-		if err := r.Validate(); err != nil {
-			t.Fatal(err)
-		}
-		spoil(&r)
-		if r.Validate() == nil {
-			t.Errorf("%s: accepted", name)
-		}
+		t.Run(name, func(t *testing.T) {
+			r := verdict("t", 0, 1, Pass)
+			if err := r.Validate(); err != nil {
+				t.Fatal(err)
+			}
+			spoil(&r)
+			if r.Validate() == nil {
+				t.Errorf("%s: accepted", name)
+			}
+		})
 	}
 }
 

@@ -132,10 +132,12 @@ func TestMistakesInAPriceFileAreNamed(t *testing.T) {
 		`{"aliases":{"a":"a"}}`: "its own",
 		`{} {}`:                 "something after the end",
 	} {
-		_, err := price.Load(strings.NewReader(text))
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("Load(%s): %v, want %q", text, err, want)
-		}
+		t.Run(text, func(t *testing.T) {
+			_, err := price.Load(strings.NewReader(text))
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("Load(%s): %v, want %q", text, err, want)
+			}
+		})
 	}
 }
 

@@ -161,9 +161,11 @@ func TestEightBytesAreFoundRawOnly(t *testing.T) {
 		"7778797a3536373839":       "[REDACTED:env:T]",
 		"%77%78%79%7A%35%36%37%38": "%77%78%79%7A%35%36%37%38",
 	} {
-		if got := r.String(in); got != want {
-			t.Errorf("%q became %q, want %q", in, got, want)
-		}
+		t.Run(in, func(t *testing.T) {
+			if got := r.String(in); got != want {
+				t.Errorf("%q became %q, want %q", in, got, want)
+			}
+		})
 	}
 }
 

@@ -30,13 +30,15 @@ func TestCommandsAreTheCallsThatAShellMakes(t *testing.T) {
 		`'`:                                            "",
 		"<<":                                           "<<",
 	} {
-		var got []string
-		for _, call := range session.Commands(command) {
-			got = append(got, strings.TrimSpace(call.After+" "+strings.Join(call.Words, " ")))
-		}
-		if text := strings.Join(got, ","); text != want {
-			t.Errorf("%q: %q, want %q", command, text, want)
-		}
+		t.Run(command, func(t *testing.T) {
+			var got []string
+			for _, call := range session.Commands(command) {
+				got = append(got, strings.TrimSpace(call.After+" "+strings.Join(call.Words, " ")))
+			}
+			if text := strings.Join(got, ","); text != want {
+				t.Errorf("%q: %q, want %q", command, text, want)
+			}
+		})
 	}
 }
 

@@ -50,9 +50,11 @@ func TestCanonicalNames(t *testing.T) {
 		"WebFetch": ToolWeb, "Agent": ToolTask,
 		"TodoWrite": ToolPlan, "mcp__web__fetch": ToolOther, "webSomething": ToolWeb, "NoSuchTool": ToolOther,
 	} {
-		if got := CanonicalTool(name); got != want {
-			t.Errorf("%s is %s, want %s", name, got, want)
-		}
+		t.Run(name, func(t *testing.T) {
+			if got := CanonicalTool(name); got != want {
+				t.Errorf("%s is %s, want %s", name, got, want)
+			}
+		})
 	}
 }
 

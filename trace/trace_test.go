@@ -58,15 +58,17 @@ func TestWhatIsNoEventBecomesOne(t *testing.T) {
 		"":              `{"type":"raw","text":""}`,
 		"{\n \"a\": 1}": `{"a":1}`,
 	} {
-		var out bytes.Buffer
-		w := NewWriter(&out, Config{Now: fixedClock})
-		if _, err := w.Emit("agent", []byte(input)); err != nil {
-			t.Fatal(err)
-		}
-		lines := readAll(t, &out)
-		if len(lines) != 1 || string(lines[0].Event) != want {
-			t.Errorf("event of %q = %s, want %s", input, lines[0].Event, want)
-		}
+		t.Run(input, func(t *testing.T) {
+			var out bytes.Buffer
+			w := NewWriter(&out, Config{Now: fixedClock})
+			if _, err := w.Emit("agent", []byte(input)); err != nil {
+				t.Fatal(err)
+			}
+			lines := readAll(t, &out)
+			if len(lines) != 1 || string(lines[0].Event) != want {
+				t.Errorf("event of %q = %s, want %s", input, lines[0].Event, want)
+			}
+		})
 	}
 }
 
