@@ -20,8 +20,6 @@ type Poller struct {
 	URL string
 	// HTTP sends the requests; nil is a default client.
 	HTTP *http.Client
-	// Timeout is that of one question; 0 is twice LongPoll.
-	Timeout time.Duration
 	// Backoff is the pause before a failure is reported; it doubles with every failure in a row, up
 	// to a minute. 0 is half a second.
 	Backoff time.Duration
@@ -66,7 +64,7 @@ func (p *Poller) pause() time.Duration {
 }
 
 func (p *Poller) ask(ctx context.Context, after int64) (InboxPage, error) {
-	ctx, cancel := context.WithTimeout(ctx, cmp.Or(p.Timeout, 2*LongPoll))
+	ctx, cancel := context.WithTimeout(ctx, 2*LongPoll)
 	defer cancel()
 	address, err := url.Parse(p.URL)
 	if err != nil {

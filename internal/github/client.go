@@ -85,7 +85,6 @@ type Run struct {
 type Artifact struct {
 	ID      int64  `json:"id"`
 	Name    string `json:"name"`
-	Size    int64  `json:"size_in_bytes"`
 	Expired bool   `json:"expired"`
 }
 

@@ -41,10 +41,9 @@ type Config struct {
 	// IdleTimeout is the longest silence tolerated, before the first byte and between two; the
 	// default is defaultIdleTimeout.
 	IdleTimeout time.Duration
-	// Now, Sleep and Random replace the clock and the random source in tests.
-	Now    func() time.Time
-	Sleep  func(context.Context, time.Duration) error
-	Random func() float64
+	// Now and Sleep replace the clock in tests.
+	Now   func() time.Time
+	Sleep func(context.Context, time.Duration) error
 }
 
 // defaultIdleTimeout is generous because an endpoint is silent until its reply is complete.

@@ -34,7 +34,6 @@ func (c Config) policy() retry.Policy {
 		Longest:      longestBackoff,
 		LongestAsked: longestRetryAfter,
 		Sleep:        c.Sleep,
-		Random:       c.Random,
 	}
 	switch {
 	case c.MaxRetries == 0:

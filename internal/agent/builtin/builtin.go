@@ -9,7 +9,6 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/fit-eval/fit/internal/agent"
 	"github.com/fit-eval/fit/internal/model"
@@ -24,10 +23,8 @@ const (
 	ModelID session.AgentID = "model"
 )
 
-// Agent is the built-in agent. The zero value works, with the system's clock.
+// Agent is the built-in agent. The zero value works.
 type Agent struct {
-	// Now returns the time; nil is the system's clock.
-	Now func() time.Time
 	// MaxRetries is how often a failed model call is repeated; 0 is the client's default, a
 	// negative number is never.
 	MaxRetries int
@@ -225,13 +222,6 @@ func (c *conversation) offeredTools() []tool {
 		offered = append(offered, server.tools...)
 	}
 	return slices.DeleteFunc(offered, func(t tool) bool { return slices.Contains(c.cfg.DisallowedTools, t.name) })
-}
-
-func (a *Agent) now() time.Time {
-	if a.Now != nil {
-		return a.Now()
-	}
-	return time.Now()
 }
 
 func buildVersion() string {

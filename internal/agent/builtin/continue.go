@@ -2,6 +2,7 @@ package builtin
 
 import (
 	"context"
+	"time"
 
 	"github.com/fit-eval/fit/internal/agent"
 	"github.com/fit-eval/fit/internal/model"
@@ -14,7 +15,7 @@ func (c *conversation) PromptOnce(ctx context.Context, id, prompt string) (agent
 	if c.promptID != id || !c.wasAsked(prompt) {
 		return c.prompt(ctx, id, prompt)
 	}
-	state := &turnState{begin: c.agent.now(), priced: true}
+	state := &turnState{begin: time.Now(), priced: true}
 	c.announce()
 	last := c.messages[len(c.messages)-1]
 	calls := model.Response{Blocks: last.Blocks}.ToolCalls()

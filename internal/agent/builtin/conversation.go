@@ -89,7 +89,7 @@ func (c *conversation) Prompt(ctx context.Context, text string) (agent.Result, e
 }
 
 func (c *conversation) prompt(ctx context.Context, id, text string) (agent.Result, error) {
-	state := &turnState{begin: c.agent.now(), priced: true}
+	state := &turnState{begin: time.Now(), priced: true}
 	c.announce()
 	for len(c.messages) > 0 && wantsTools(c.messages[len(c.messages)-1]) {
 		c.messages = c.messages[:len(c.messages)-1] // calls that will never be answered
@@ -208,7 +208,7 @@ func (c *conversation) account(state *turnState, reply model.Response) {
 	state.turns++
 	reply.Usage.TotalTokens = reply.Usage.Total()
 	state.usage.Add(reply.Usage)
-	cost, known := c.cfg.Prices(c.endpoint.model, reply.Usage, c.agent.now().UnixMilli())
+	cost, known := c.cfg.Prices(c.endpoint.model, reply.Usage, time.Now().UnixMilli())
 	state.priced = state.priced && known
 	state.cost += cost
 }
@@ -378,5 +378,5 @@ func (c *conversation) emit(event any) {
 }
 
 func (c *conversation) timestamp() string {
-	return c.agent.now().UTC().Format("2006-01-02T15:04:05.000Z")
+	return time.Now().UTC().Format("2006-01-02T15:04:05.000Z")
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"time"
 
 	"github.com/fit-eval/fit/internal/agent"
 	"github.com/fit-eval/fit/internal/model"
@@ -30,7 +31,7 @@ func (c *conversation) finish(ctx context.Context, state *turnState) agent.Resul
 		Result:         state.text,
 		APIErrorStatus: state.status,
 		NumTurns:       state.turns,
-		DurationMs:     c.agent.now().Sub(state.begin).Milliseconds(),
+		DurationMs:     time.Now().Sub(state.begin).Milliseconds(),
 		Usage:          usageJSON(state.usage),
 		SessionID:      c.id,
 		UUID:           rand.Text(),
@@ -123,7 +124,7 @@ func (c *conversation) output(state *turnState) agent.RawAgentOutput {
 	return agent.RawAgentOutput{
 		Agent:         c.agent.id(),
 		StartMs:       state.begin.UnixMilli(),
-		EndMs:         c.agent.now().UnixMilli(),
+		EndMs:         time.Now().UnixMilli(),
 		Argv:          []string{},
 		Version:       buildVersion(),
 		DiskJSONLPath: c.store.path(c.id),

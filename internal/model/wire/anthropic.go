@@ -91,15 +91,13 @@ func (anthropic) Look(data []byte) Glance {
 
 // AnthropicRequest is the body of POST /v1/messages.
 type AnthropicRequest struct {
-	Model         string           `json:"model"`
-	MaxTokens     int              `json:"max_tokens"`
-	System        AnthropicContent `json:"system,omitempty"`
-	Messages      []AnthropicTurn  `json:"messages"`
-	Tools         []AnthropicTool  `json:"tools,omitempty"`
-	ToolChoice    json.RawMessage  `json:"tool_choice,omitempty"`
-	Temperature   *float64         `json:"temperature,omitempty"`
-	StopSequences []string         `json:"stop_sequences,omitempty"`
-	Stream        bool             `json:"stream,omitempty"`
+	Model       string           `json:"model"`
+	MaxTokens   int              `json:"max_tokens"`
+	System      AnthropicContent `json:"system,omitempty"`
+	Messages    []AnthropicTurn  `json:"messages"`
+	Tools       []AnthropicTool  `json:"tools,omitempty"`
+	Temperature *float64         `json:"temperature,omitempty"`
+	Stream      bool             `json:"stream,omitempty"`
 }
 
 // AnthropicTurn is one message of the conversation.

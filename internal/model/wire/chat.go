@@ -64,21 +64,8 @@ type ChatRequest struct {
 	MaxTokens           int                `json:"max_tokens,omitempty"`
 	Temperature         *float64           `json:"temperature,omitempty"`
 	ReasoningEffort     string             `json:"reasoning_effort,omitempty"`
-	Stop                StringList         `json:"stop,omitempty"`
 	Stream              bool               `json:"stream,omitempty"`
 	StreamOptions       *ChatStreamOptions `json:"stream_options,omitempty"`
-}
-
-// StringList is a list of strings that may be written as a single one.
-type StringList []string
-
-// UnmarshalJSON accepts a string, a list of strings, or null.
-func (l *StringList) UnmarshalJSON(data []byte) error {
-	if text, ok := jsonString(data); ok {
-		*l = StringList{text}
-		return nil
-	}
-	return json.Unmarshal(data, (*[]string)(l))
 }
 
 // ChatStreamOptions asks for the usage at the end of a stream.

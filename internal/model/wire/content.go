@@ -43,18 +43,11 @@ func (c *OpenAIContent) UnmarshalJSON(data []byte) error {
 	if len(data) == 0 || string(data) == "null" {
 		return nil
 	}
-	var parts []struct {
-		Type    string `json:"type"`
-		Text    string `json:"text"`
-		Refusal string `json:"refusal"`
-	}
+	var parts []OpenAIPart
 	if json.Unmarshal(data, &parts) != nil {
-		*c = OpenAIContent{{Type: "text", Text: string(data)}}
-		return nil
+		parts = []OpenAIPart{{Type: "text", Text: string(data)}}
 	}
-	for _, p := range parts {
-		*c = append(*c, OpenAIPart(p))
-	}
+	*c = parts
 	return nil
 }
 

@@ -138,7 +138,6 @@ type GeminiRequest struct {
 type GeminiGenerationConfig struct {
 	MaxOutputTokens int      `json:"maxOutputTokens,omitempty"`
 	Temperature     *float64 `json:"temperature,omitempty"`
-	StopSequences   []string `json:"stopSequences,omitempty"`
 }
 
 // GeminiContent is one message: of the user, whose parts may be results of functions, or of the
