@@ -2,6 +2,8 @@ package selfedit
 
 import (
 	"encoding/json"
+	"errors"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -378,7 +380,11 @@ func TestHooksOfEveryConfigurationAreProtected(t *testing.T) {
 		},
 		"the worktree's": func(p *project) { p.put(".git/config.worktree", hooks) },
 		"included by the user's": func(p *project) {
-			must(p.t, os.WriteFile(filepath.Join(p.home, ".gitconfig"), []byte("[include]\n\tpath = ~/more\n"), 0o644))
+			include := "~/more"
+			if _, err := os.Stat(filepath.Join(accountHome(), "more")); errors.Is(err, fs.ErrPermission) {
+				include = filepath.Join(p.home, "more") // git stops at a home that the account may not enter
+			}
+			must(p.t, os.WriteFile(filepath.Join(p.home, ".gitconfig"), []byte("[include]\n\tpath = "+include+"\n"), 0o644))
 			must(p.t, os.WriteFile(filepath.Join(p.home, "more"), []byte(hooks), 0o644))
 		},
 		"the caller's": func(p *project) {
