@@ -68,6 +68,7 @@ var layers = map[string][]string{
 	"report/metrics":      {"report"},
 	"report/results":      {"experiment", "evidence", "judge", "ledger", "report", "report/foreign", "session"},
 	"judge":               {"gateway", "model", "price", "redact", "session", "evidence", "stats", "ledger"},
+	"report/skilltest":    {"report", "report/forecast", "ledger", "stats"},
 	"report/versus": {
 		"experiment", "ledger", "session", "evidence", "judge", "stats", "report", "report/failure",
 		"report/results", "price",

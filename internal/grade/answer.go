@@ -48,8 +48,8 @@ func (g *grading) judgeAnswer(ctx context.Context) (graded, error) {
 		return graded{}, err
 	}
 	var found graded
-	if len(sample.Checks) == 0 && g.Task.JudgeTemplate != "" {
-		// The judge decides, but the answer must exist.
+	if len(sample.Checks) == 0 && (g.Task.JudgeTemplate != "" || len(sample.Statements) > 0) {
+		// A judge decides, but the answer must exist.
 		found.rows = append(found.rows, testRow("answered", true, 0, strings.TrimSpace(text) != "",
 			cmp.Or(why, "the answer is empty")))
 	}
@@ -65,7 +65,17 @@ func (g *grading) judgeAnswer(ctx context.Context) (graded, error) {
 			}
 			continue
 		}
-		row, health := g.answerRow(check, answer, text, why)
+		seen, missing := text, why
+		if check.File != "" {
+			if seen, missing, err = g.fileText(ctx, check.File); err != nil {
+				return found, err
+			}
+		}
+		if check.Kind == task.CheckExists {
+			found.rows = append(found.rows, answerTestRow(check, (missing == "") != check.Not, missing))
+			continue
+		}
+		row, health := g.answerRow(check, answer, seen, missing)
 		found.rows = append(found.rows, row)
 		if !health.ok() {
 			found.health = health
@@ -108,6 +118,15 @@ func (g *grading) answerText(ctx context.Context, answer *Answer) (text, why str
 	if name == "" {
 		return answer.Text, "", nil
 	}
+	if text, why, err = g.fileText(ctx, name); why != "" {
+		why = "the answer is to be in " + why
+	}
+	return text, why, err
+}
+
+// fileText returns the text of a file that the agent left. The second result says why there is
+// none.
+func (g *grading) fileText(ctx context.Context, name string) (text, why string, err error) {
 	copied, err := g.copy(ctx)
 	if _, unfit := errors.AsType[*copyError](err); unfit {
 		return "", err.Error(), nil
@@ -118,7 +137,7 @@ func (g *grading) answerText(ctx context.Context, answer *Answer) (text, why str
 	defer func() { _ = copied.Remove() }()
 	content, err := readInside(copied, name)
 	if err != nil {
-		return "", fmt.Sprintf("the answer is to be in %s: %v", name, err), nil
+		return "", fmt.Sprintf("%s: %v", name, err), nil
 	}
 	return string(content), "", nil
 }

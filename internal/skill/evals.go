@@ -15,8 +15,8 @@ import (
 	"github.com/fit-eval/fit/internal/jsontape"
 )
 
-// evalsFile has the test cases of a skill, relative to its directory.
-const evalsFile = "evals/evals.json"
+// EvalsFile has the test cases of a skill, relative to its directory.
+const EvalsFile = "evals/evals.json"
 
 // Evals are the test cases of a skill.
 type Evals struct {

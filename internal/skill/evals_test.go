@@ -182,8 +182,10 @@ func TestLintFindsWhatIsWrong(t *testing.T) {
 			},
 			"SKILL.md:6 missing-file; SKILL.md:6 missing-file",
 		},
-		"a script": {map[string]string{"SKILL.md": good, "scripts/a.sh": "#!/bin/sh\n"}, "scripts/a.sh:1 not-executable"},
-		"a path":   {map[string]string{"SKILL.md": good + "Look in /Users/ann/notes.\n"}, "SKILL.md:6 absolute-path"},
+		"a script": {
+			map[string]string{"SKILL.md": good, "scripts/a.sh": "#!/bin/sh\n"}, "scripts/a.sh:1 not-executable",
+		},
+		"a path": {map[string]string{"SKILL.md": good + "Look in /Users/ann/notes.\n"}, "SKILL.md:6 absolute-path"},
 		"a secret": {
 			map[string]string{"SKILL.md": good, "references/a.md": "key\nghp_0123456789abcdefghijABCDEFGHIJ012345\n"},
 			"references/a.md:2 secret",
@@ -211,5 +213,23 @@ func TestLintFindsWhatIsWrong(t *testing.T) {
 		if got := strings.Join(found, "; "); got != test.want {
 			t.Errorf("%s: %s, want %s", name, got, test.want)
 		}
+	}
+}
+
+func TestALeakIsAWordSequenceBeyondChance(t *testing.T) {
+	t.Parallel()
+	const text = "Round every amount to two places, and write the currency after it, never before it."
+	for about, want := range map[string]string{
+		"Please: round every amount to TWO places, and write the currency after it!": "round every amount to TWO " +
+			"places and write the currency after it",
+		"Round every amount to two places.":       "",
+		"Write the total of all the rows, please": "",
+	} {
+		if got := skill.Leak(text, about); got != want {
+			t.Errorf("%q: %q, want %q", about, got, want)
+		}
+	}
+	if got := skill.Leak("金額は必ず小数点以下二桁に丸めて、通貨は後ろに書く。", "金額は必ず小数点以下二桁に丸めて、通貨は後ろに書く"); got == "" {
+		t.Error("a repeated sentence without spaces is not found")
 	}
 }

@@ -170,8 +170,8 @@ func (l *linter) settings(doc *document.Document) {
 		}
 		for key, value := range entries {
 			if _, isText := value.(string); !isText {
-				l.add("metadata", levelWarning, FileName, at("metadata"), "metadata.%s must be a text; put it in quotes",
-					key)
+				l.add("metadata", levelWarning, FileName, at("metadata"), "metadata.%s must be a text; put it in "+
+					"quotes", key)
 			}
 		}
 	}
@@ -179,12 +179,15 @@ func (l *linter) settings(doc *document.Document) {
 
 var goodName = lazyregexp.New(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 
+// ValidName reports whether a skill may have a name.
+func ValidName(name string) bool { return len(name) <= maxName && goodName.Get().MatchString(name) }
+
 func (l *linter) skillName(value any, line int) {
 	name, isText := value.(string)
 	switch {
 	case !isText || name == "":
 		l.add("name", LevelError, FileName, max(line, 1), "the name is missing; write name: %s", l.name)
-	case len(name) > maxName || !goodName.Get().MatchString(name):
+	case !ValidName(name):
 		l.add("name", LevelError, FileName, line, "the name %q must have at most %d characters of a-z, 0-9 and -, no "+
 			"dash at the ends and no two in a row", name, maxName)
 	case name != l.name:
@@ -265,8 +268,8 @@ func (l *linter) refersTo(target string, line int, seen map[string]bool) {
 
 // tests checks the evals and the queries.
 func (l *linter) tests() {
-	if text, ok := l.test(evalsFile, "evals"); ok {
-		evals, err := ParseEvals(evalsFile, text)
+	if text, ok := l.test(EvalsFile, "evals"); ok {
+		evals, err := ParseEvals(EvalsFile, text)
 		l.place("evals", LevelError, err)
 		if evals != nil {
 			for _, note := range evals.Notes {
@@ -297,7 +300,7 @@ func (l *linter) test(name, rule string) ([]byte, bool) {
 func (l *linter) caseFiles(c *Case) {
 	for _, file := range c.Files {
 		if _, err := l.root.Stat(path.Clean(file.Text)); err != nil {
-			l.add("evals", levelWarning, evalsFile, file.Line, "case %s: %s is not in the skill; it must be in its "+
+			l.add("evals", levelWarning, EvalsFile, file.Line, "case %s: %s is not in the skill; it must be in its "+
 				"repository", c.ID, file.Text)
 		}
 	}

@@ -32,7 +32,10 @@ const (
 	CheckUsedTool     = "usedTool"
 	CheckDidNotRun    = "didNotRun"
 	CheckTrace        = "trace"
-	checkRubric       = "rubric" // which the judge decides
+	CheckExists       = "exists"
+	// CheckUnopened is that of cases in which a skill should not be used; nobody writes it.
+	CheckUnopened = "unopened"
+	checkRubric   = "rubric" // which the judge decides
 )
 
 // The ways to compare answers.
@@ -59,7 +62,9 @@ type AnswerCheck struct {
 	IgnoreCase bool
 	// Pattern is a regular expression of the answer or of commands, a query, or the name of a tool.
 	Pattern string
-	Schema  json.RawMessage
+	// File is the file of the working directory that is looked at in place of the answer.
+	File   string `json:",omitempty"`
+	Schema json.RawMessage
 	// Choices are the texts of the choices; empty: only letters are known.
 	Choices []string
 	Limit   float64 // of cost, seconds, turns or calls
@@ -88,7 +93,9 @@ type checkFile struct {
 	UsedTool     string   `yaml:"usedTool" kind:"true" doc:"The agent called this tool."`
 	DidNotRun    string   `yaml:"didNotRun" kind:"true" doc:"No command that the agent ran matches this regular expression."`
 	Trace        string   `yaml:"trace" kind:"true" doc:"Query of the agent's events (JMESPath) that gives something, as fit-trace assert --unwrap --query has it."`
+	Exists       string   `yaml:"exists" kind:"true" doc:"The agent left this file in its working directory."`
 	Rubric       string   `yaml:"rubric" kind:"true" doc:"What the judge holds the answer against, once all other checks pass. It may say that the answer cannot be judged: then there is no verdict."`
+	File         string   `yaml:"file" doc:"File of the working directory that the check looks at in place of the answer; for equals, contains, containsAny, excludes, matches and schema."`
 	Name         string   `yaml:"name" doc:"Name of the row; default: the kind of the check."`
 	Not          bool     `yaml:"not" doc:"Whether the check must fail."`
 	Gate         bool     `yaml:"gate" doc:"Whether the check decides alone and has no weight."`
@@ -139,6 +146,7 @@ func (d *datasetLoader) compile(f checkFile, at []string) (checkTemplate, error)
 		Tolerance:  f.Tolerance,
 		IgnoreCase: f.IgnoreCase,
 		Command:    f.Command,
+		File:       cmp.Or(f.File, f.Exists),
 	}
 	if f.Weight != nil {
 		c.Weight = *f.Weight
@@ -176,6 +184,10 @@ func (c *checkTemplate) contradiction(f checkFile) error {
 			"normalised")
 	case f.Choices != "" && c.Kind != CheckChoice:
 		return errors.New("choices applies to choice, which is missing")
+	case f.File != "" && !c.readsText():
+		return errors.New("file applies to equals, contains, containsAny, excludes, matches and schema")
+	case c.File != "" && !filepath.IsLocal(filepath.FromSlash(c.File)):
+		return fmt.Errorf("%s is not a path inside the working directory", c.File)
 	case f.Gate && f.Weight != nil:
 		return errors.New("a gate has no weight")
 	case c.Kind == checkRubric && (f.Weight != nil || f.Not || f.Gate):
@@ -231,6 +243,11 @@ func compilePattern(pattern string, needsGroup bool) error {
 // searches reports whether the check looks for texts in the answer.
 func (c *AnswerCheck) searches() bool {
 	return slices.Contains([]string{CheckContains, CheckContainsAny, CheckExcludes}, c.Kind)
+}
+
+// readsText reports whether the check is about a text: the answer, or a file.
+func (c *AnswerCheck) readsText() bool {
+	return c.searches() || slices.Contains([]string{CheckEquals, CheckMatches, CheckSchema}, c.Kind)
 }
 
 // checkDecides rejects a check that passes any answer, or none.

@@ -23,6 +23,10 @@ type Sample struct {
 	// message is the answer.
 	AnswerFile string
 	Checks     []AnswerCheck
+	// Statements are sentences about the run that judges decide, and not code.
+	Statements []string
+	// Silent says that the skill under test should stay unopened.
+	Silent bool
 	// Reference is an answer that passes all checks; nil if none is known.
 	Reference *string
 	// Files are put into the working directory.
@@ -353,6 +357,9 @@ func (d *datasetLoader) sampleDigests(t *Task) error {
 		return err
 	}
 	hidden.add("grade", "json", checks)
+	for _, statement := range t.Sample.Statements {
+		hidden.add("statement", "text", []byte(statement))
+	}
 	now, err := t.sampleFileDigests(t.Files)
 	if err != nil {
 		return err

@@ -244,6 +244,9 @@ func (l *loader) tasks() {
 	case isInstances(l.real):
 		l.taskRepository()
 		return
+	case isSkill(l.real):
+		l.evals()
+		return
 	}
 	ids := l.taskIDs()
 	switch {

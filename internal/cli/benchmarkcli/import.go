@@ -59,7 +59,7 @@ dataset: give them to "run" as arms.`,
 }
 
 func runImport(ctx context.Context, con *console.Console, opts *importOptions, source, target string) error {
-	dir, err := newDirectory(con, target)
+	dir, err := con.NewDirectory(target)
 	if err != nil {
 		return err
 	}

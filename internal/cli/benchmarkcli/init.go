@@ -2,7 +2,6 @@ package benchmarkcli
 
 import (
 	"embed"
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -50,19 +49,8 @@ func newInit(con *console.Console) *cobra.Command {
 	return command
 }
 
-// newDirectory is the path of a directory that is to be made. One that is there must be empty.
-func newDirectory(con *console.Console, name string) (string, error) {
-	dir := con.Path(name)
-	if entries, err := os.ReadDir(dir); err == nil && len(entries) > 0 {
-		return "", console.Usagef("%s is not empty; name a new directory", name)
-	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return "", console.Exit(console.ExitUsage, err)
-	}
-	return dir, nil
-}
-
 func runInit(con *console.Console, name, scaffold string) error {
-	dir, err := newDirectory(con, name)
+	dir, err := con.NewDirectory(name)
 	if err != nil {
 		return err
 	}

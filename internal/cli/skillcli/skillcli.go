@@ -9,12 +9,12 @@ import (
 )
 
 // New returns the command.
-func New(con *console.Console, _ *agent.Registry) *cobra.Command {
+func New(con *console.Console, registry *agent.Registry) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "skill",
 		Short: "Test skills: does a SKILL.md help, and what does it cost",
 		Args:  cobra.NoArgs,
 	}
-	command.AddCommand(newLint(con))
+	command.AddCommand(newInit(con), newTest(con, registry), newLint(con))
 	return command
 }

@@ -38,7 +38,26 @@ func (a *attempt) answered(agentMs int64) *grade.Answer {
 		CostUSD:    a.record.CostUSD,
 		DurationMs: agentMs,
 		Turns:      a.record.Turns,
-		Trace:      look.holds,
+		Trace:      look.orTreatment(&a.record),
+	}
+}
+
+// orTreatment is holds, and answers from a record whether its agent left a skill unopened.
+func (t *traceCheck) orTreatment(r *ledger.Record) func(task.AnswerCheck) (bool, string, error) {
+	return func(check task.AnswerCheck) (bool, string, error) {
+		if check.Kind != task.CheckUnopened {
+			return t.holds(check)
+		}
+		if r.Treatment == nil || r.Treatment.Unknown != "" {
+			return false, "", errors.New("whether the skill was opened is unknown: the model calls were not recorded")
+		}
+		for i := range r.Treatment.Pieces {
+			if p := &r.Treatment.Pieces[i]; p.Kind == ledger.PieceSkill && p.Name == check.Pattern && p.Opened != nil &&
+				*p.Opened {
+				return false, "the skill was opened", nil
+			}
+		}
+		return true, "", nil
 	}
 }
 
@@ -54,7 +73,7 @@ func StoredAnswer(top string, r *ledger.Record, dialects []session.Dialect) (*gr
 		CostUSD:    r.CostUSD,
 		DurationMs: r.PhaseMs["agent"],
 		Turns:      r.Turns,
-		Trace:      look.holds,
+		Trace:      look.orTreatment(r),
 	}
 	if r.CostBreakdown != nil {
 		cost := r.CostBreakdown.Agent

@@ -1,0 +1,311 @@
+package skillcli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/fit-eval/fit/internal/agent"
+	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/cli/experimentcli"
+	"github.com/fit-eval/fit/internal/experiment"
+	"github.com/fit-eval/fit/internal/experiment/local"
+	"github.com/fit-eval/fit/internal/skill"
+	"github.com/fit-eval/fit/internal/task"
+)
+
+// The names of the arms of a test.
+const (
+	armWithout = "without"
+	armFormer  = "former"
+	armWith    = "with"
+)
+
+// testOptions are the flags of fit skill test.
+type testOptions struct {
+	experimentcli.RunOptions
+	agents        []string
+	against, with string
+	cases         []string
+	failOn        string
+}
+
+// notForSkills are flags of experiments that a test of a skill decides by itself.
+var notForSkills = []string{"arm", "arms", "fleet", "insecure", "regrade-sample"}
+
+func newTest(con *console.Console, registry *agent.Registry) *cobra.Command {
+	opts := testOptions{}
+	command := &cobra.Command{
+		Use:   "test DIR",
+		Short: "Measure whether a skill helps: every test case with it and without it",
+		Long: `Measure whether a skill helps. Every case of evals/evals.json is run with the skill and without it, or with a
+former version (--against), several times, in a fresh directory; the test cases themselves are never given to the
+agent. The answer is improved, regressed or not proven, over the cases, with a confidence interval; then what each
+assertion shows, in how many runs the model was given the skill and opened it, and what it costs.
+
+Checks of a case are decided by code. Sentences are for people or judges: they are counted as unjudged, and cases that
+have nothing else are not run. Cases in which the skill should stay silent fail where it is opened.
+
+The results are an ordinary run directory: rerun the same command to resume, and look at it with fit-benchmark report,
+compare and show, or fit view.`,
+		Example: fmt.Sprintf(`  fit skill test my-skill --agent %s
+  fit skill test my-skill --against HEAD~1 --runs 5
+  fit skill test my-skill --with ../other-skill --max-cost-usd 5`, registry.Examples(1)...),
+		Args: cobra.ExactArgs(1),
+		RunE: func(command *cobra.Command, args []string) error {
+			return runTest(command.Context(), con, registry, &opts, args[0], command.Flags())
+		},
+	}
+	flags := command.Flags()
+	opts.Register(flags)
+	opts.Runs.Value = 3
+	flags.Lookup("runs").DefValue = "3"
+	opts.Format.Register(flags, "output format")
+	flags.StringVar(&opts.Output, "output", "", "run directory; rerun to resume (default: NAME-workspace/iteration-N, "+
+		"the last one of the same skill and cases, or a new one)")
+	flags.StringArrayVar(&opts.agents, "agent", nil, "agent to test with; repeat it to test with several, each by "+
+		"itself (default: the first one installed)")
+	flags.StringVar(&opts.against, "against", "", "compare with a former version of the skill: a directory, or a git "+
+		"revision of the skill's repository (default: compare with no skill)")
+	flags.StringVar(&opts.with, "with", "", "other skills that both arms have, separated by commas")
+	flags.StringArrayVar(&opts.cases, "case", nil, "run only this case; repeat it for more")
+	flags.StringVar(&opts.failOn, "fail-on", "", "gate: exit 1 on these claims, separated by commas: "+
+		strings.Join(claims, ", "))
+	for _, name := range notForSkills {
+		_ = flags.MarkHidden(name) // they are there
+	}
+	return command
+}
+
+func runTest(ctx context.Context, con *console.Console, registry *agent.Registry, opts *testOptions, name string,
+	flags *pflag.FlagSet,
+) error {
+	for _, flag := range notForSkills {
+		if flags.Changed(flag) {
+			return console.Usagef("fit skill test makes its arms itself, on this machine: leave out --%s, or use "+
+				"fit-benchmark run --family %s", flag, name)
+		}
+	}
+	failOn := console.List(opts.failOn)
+	for _, claim := range failOn {
+		if !slices.Contains(claims, claim) {
+			return console.Usagef("--fail-on %s: must be one of %s", claim, strings.Join(claims, ", "))
+		}
+	}
+	test, err := openTest(ctx, con, registry, opts, name)
+	if err != nil {
+		return err
+	}
+	var failed error
+	for _, id := range test.agents {
+		if len(test.agents) > 1 {
+			fmt.Fprintf(con.Stderr, "agent %s\n", id)
+		}
+		answer, err := test.run(ctx, id)
+		if err != nil {
+			return err
+		}
+		if err := test.print(answer); err != nil {
+			return err
+		}
+		failed = cmp.Or(failed, gate(answer, failOn))
+	}
+	return failed
+}
+
+// skillTest is one call of fit skill test.
+type skillTest struct {
+	con      *console.Console
+	registry *agent.Registry
+	opts     *testOptions
+	dir      string // of the skill, absolute
+	output   string
+	agents   []string
+	skill    staged
+	former   staged // the zero value: the baseline has no skill
+	family   *task.Family
+	only     []string
+	leftOut  []string
+}
+
+// openTest reads everything and makes the directory of the iteration.
+func openTest(ctx context.Context, con *console.Console, registry *agent.Registry, opts *testOptions, name string,
+) (*skillTest, error) {
+	dir, err := filepath.Abs(con.Path(name))
+	if err != nil {
+		return nil, err
+	}
+	t := &skillTest{
+		con:      con,
+		registry: registry,
+		opts:     opts,
+		dir:      dir,
+		agents:   opts.agents,
+	}
+	if _, err := os.Stat(filepath.Join(dir, skill.FileName)); err != nil {
+		return nil, console.Usagef("%s is not the directory of a skill: there is no SKILL.md; fit skill init %s makes "+
+			"one", name, name)
+	}
+	if _, err := os.Stat(filepath.Join(dir, filepath.FromSlash(skill.EvalsFile))); err != nil {
+		return nil, console.Usagef("%s has no test cases: write %s (fit skill init shows one)", name, skill.EvalsFile)
+	}
+	if t.family, err = task.Load(ctx, dir, task.Options{Environ: con.Environ}); err != nil {
+		return nil, experimentcli.PrepareError(ctx, err)
+	}
+	for _, warning := range t.family.Warnings {
+		fmt.Fprintf(con.Stderr, "note: %s\n", warning)
+	}
+	if err := t.choose(); err != nil {
+		return nil, err
+	}
+	if len(t.agents) == 0 {
+		t.agents = []string{""}
+	}
+	for _, id := range t.agents {
+		if _, err := registry.Get(id); id != "" && err != nil {
+			return nil, console.Exit(console.ExitUsage, err)
+		}
+	}
+	if t.output, err = t.iteration(); err != nil {
+		return nil, err
+	}
+	return t, t.stage(ctx)
+}
+
+// choose finds the cases that can be decided. A case with nothing but sentences has no outcome.
+func (t *skillTest) choose() error {
+	known := map[string]bool{}
+	for i := range t.family.Tasks {
+		one := &t.family.Tasks[i]
+		known[one.ID] = true
+		switch {
+		case len(t.opts.cases) > 0 && !slices.Contains(t.opts.cases, one.ID):
+		case len(one.Sample.Checks) == 0:
+			t.leftOut = append(t.leftOut, one.ID)
+		default:
+			t.only = append(t.only, one.ID)
+		}
+	}
+	for _, id := range t.opts.cases {
+		if !known[id] {
+			return console.Usagef("--case %s: there is no such case in %s", id, skill.EvalsFile)
+		}
+	}
+	if len(t.only) == 0 {
+		return console.Usagef("nothing decides the cases of %s: all %d have sentences only, which code cannot check; "+
+			`add "checks" to a case, e.g. "checks": [{"exists": "report.md"}, {"contains": ["total"], "file": "report.md"}]`,
+			skill.EvalsFile, len(t.leftOut))
+	}
+	return nil
+}
+
+// stage copies the skill and its former version to where the arms take them from.
+func (t *skillTest) stage(ctx context.Context) (err error) {
+	base := filepath.Base(t.dir)
+	if t.skill, err = stage(ctx, t.dir, filepath.Join(t.output, "skills", armWith, base)); err != nil {
+		return err
+	}
+	if t.opts.against == "" {
+		return nil
+	}
+	t.former, err = stageFormer(ctx, t.con, t.dir, t.opts.against, filepath.Join(t.output, "skills", armFormer, base))
+	if err == nil && t.former.Digest == t.skill.Digest {
+		err = console.Usagef("--against %s is the same skill: there is nothing to compare", t.opts.against)
+	}
+	return err
+}
+
+// arms returns the baseline and the arm with the skill.
+func (t *skillTest) arms(id string) ([]experiment.Arm, error) {
+	var others []string
+	for _, other := range console.List(t.opts.with) {
+		others = append(others, t.con.Path(other))
+	}
+	base := experiment.Arm{
+		Name:  armWithout,
+		Agent: id,
+		Model: t.opts.Model,
+		Auth:  t.opts.Auth.Value,
+	}
+	with := base
+	with.Name = armWith
+	with.Skills = strings.Join(append([]string{t.skill.Path}, others...), "+")
+	base.Skills = strings.Join(others, "+")
+	if t.former.Path != "" {
+		base.Name = armFormer
+		base.Skills = strings.Join(append([]string{t.former.Path}, others...), "+")
+	}
+	arms := []experiment.Arm{base, with}
+	for i := range arms {
+		if err := t.opts.CompleteArm(t.con, &arms[i]); err != nil {
+			return nil, err
+		}
+	}
+	return arms, nil
+}
+
+// run measures the skill with one agent and returns the answer.
+func (t *skillTest) run(ctx context.Context, id string) (*answered, error) {
+	machine := experimentcli.Machine(t.con, t.registry)
+	machine.OutputLimit = t.opts.OutputLimit()
+	policy, fleet, err := t.opts.Begin(ctx, t.con, machine)
+	if err != nil {
+		return nil, err
+	}
+	defer fleet.Close()
+	arms, err := t.arms(id)
+	if err != nil {
+		return nil, err
+	}
+	setup := t.opts.Setup(t.con, arms, policy)
+	setup.Family, setup.Only, setup.Selected = t.family, t.only, strings.Join(t.opts.cases, " ")
+	prepared, err := local.Prepare(ctx, setup, machine)
+	if err != nil {
+		return nil, experimentcli.PrepareError(ctx, err)
+	}
+	run, err := t.opts.Run(t.con, machine, prepared, fleet)
+	if err != nil {
+		return nil, err
+	}
+	run.Output = t.output
+	if len(t.agents) > 1 {
+		run.Output = filepath.Join(t.output, agentDir(id))
+	}
+	prepared.Plan.Concurrency = run.Workers
+	if t.opts.DryRun {
+		if err := experimentcli.DryRun(ctx, &run); err != nil {
+			return nil, err
+		}
+		experimentcli.ShowPlan(t.con, prepared.Plan, run.Output)
+		return nil, nil
+	}
+	if run.Dir, err = experimentcli.OpenDirectory(t.con, run.Output, prepared.Plan, machine.Redactor); err != nil {
+		return nil, err
+	}
+	outcome, err := run.Do(ctx)
+	if err := errors.Join(err, run.Dir.Close()); err != nil {
+		return nil, err
+	}
+	if err := run.Conclude(outcome); err != nil {
+		return nil, err
+	}
+	return t.answer(context.WithoutCancel(ctx), run.Output)
+}
+
+// agentDir is the directory of an agent's results, where there are several.
+func agentDir(id string) string {
+	return strings.Map(func(r rune) rune {
+		if strings.ContainsRune("/\\: ", r) {
+			return '-'
+		}
+		return r
+	}, id)
+}

@@ -1,0 +1,278 @@
+// Package skilltest makes the part of a report that is about a skill: the decision over its test
+// cases, each assertion with and without the skill, and what the skill costs.
+//
+//	answer, err := skilltest.Build(skilltest.Input{…})
+//	err = answer.Text(os.Stdout)
+package skilltest
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/fit-eval/fit/internal/report"
+	"github.com/fit-eval/fit/internal/report/forecast"
+	"github.com/fit-eval/fit/ledger"
+	"github.com/fit-eval/fit/stats"
+)
+
+// Input is what an answer is made of.
+type Input struct {
+	Skill string
+	// Without and With are the arms: the baseline, and the one with the skill.
+	Without, With *report.Group
+	Comparison    *report.Comparison
+	Records       []ledger.Record
+	// Cases describes the test cases, by id.
+	Cases map[string]Case
+	// DescriptionTokens and BodyTokens estimate what the skill adds to every call, and to those
+	// after it was opened.
+	DescriptionTokens, BodyTokens int
+	Runs                          int
+	Leaks                         []Leak
+	// LeftOut are the cases that were not run because nothing decides them.
+	LeftOut []string
+}
+
+// Case is what is known about a test case.
+type Case struct {
+	// Labels are the assertions in words, by the name of their row.
+	Labels map[string]string
+	// Unjudged counts the sentences that nobody judged.
+	Unjudged int
+	// Silent says that the skill should stay unopened.
+	Silent bool
+}
+
+// Leak is a case whose text repeats the skill.
+type Leak struct {
+	Case   string `json:"case"`
+	Shared string `json:"shared"`
+}
+
+// The readings of an assertion.
+const (
+	inBoth      = "both"    // it passes in both arms and says nothing
+	InNeither   = "neither" // it fails in both arms: broken, or too hard
+	OnlyWith    = "with"    // here the skill helps
+	onlyWithout = "without" // here it harms
+	flaky       = "flaky"   // it passes in some runs of an arm and fails in others
+)
+
+// Assertion is one check of one case.
+type Assertion struct {
+	Case string `json:"case"`
+	Name string `json:"name"` // of the row
+	Text string `json:"text"`
+	// Without and With count the runs.
+	Without Count  `json:"without"`
+	With    Count  `json:"with"`
+	Reading string `json:"reading"`
+}
+
+// Count is how many of some runs passed.
+type Count struct {
+	Passed int `json:"passed"`
+	Runs   int `json:"runs"`
+}
+
+func (c *Count) add(passed bool) {
+	c.Runs++
+	if passed {
+		c.Passed++
+	}
+}
+
+// Needed is what a decision would take.
+type Needed struct {
+	// Effect is the difference of pass rates that is to be found.
+	Effect  float64  `json:"effect"`
+	Cases   int      `json:"cases"`
+	Runs    int      `json:"runs"`
+	CostUSD *float64 `json:"costUsd,omitempty"`
+}
+
+// Silent counts the runs of cases in which the skill should stay unopened.
+type Silent struct {
+	Cases  int `json:"cases"`
+	Runs   int `json:"runs"`
+	Opened int `json:"opened"`
+}
+
+// Answer is what a test of a skill comes to.
+type Answer struct {
+	Version    int                `json:"version"`
+	Skill      string             `json:"skill"`
+	Comparison *report.Comparison `json:"comparison"`
+	Assertions []Assertion        `json:"assertions"`
+	Silent     *Silent            `json:"silent,omitempty"`
+	// DescriptionTokens are added to every call, BodyTokens to those after the skill was opened.
+	DescriptionTokens int `json:"descriptionTokens"`
+	BodyTokens        int `json:"bodyTokens"`
+	// Unjudged counts the sentences that nobody judged, and UnjudgedCases names the cases that were
+	// not run because they have nothing else.
+	Unjudged      int      `json:"unjudged,omitempty"`
+	UnjudgedCases []string `json:"unjudgedCases,omitempty"`
+	Leaks         []Leak   `json:"leaks,omitempty"`
+	// Needed is set where nothing was decided.
+	Needed *Needed `json:"needed,omitempty"`
+}
+
+// Build makes the answer.
+func Build(in Input) *Answer {
+	a := &Answer{
+		Version:           1,
+		Skill:             in.Skill,
+		Comparison:        in.Comparison,
+		Assertions:        []Assertion{},
+		DescriptionTokens: in.DescriptionTokens,
+		BodyTokens:        in.BodyTokens,
+		UnjudgedCases:     in.LeftOut,
+		Leaks:             in.Leaks,
+	}
+	with := in.With.Provenance.Arm
+	byRow := map[[2]string]*Assertion{}
+	var order [][2]string
+	for i := range in.Records {
+		r := &in.Records[i]
+		if r.Verdict == ledger.Error || r.HiddenTests == nil {
+			continue
+		}
+		for _, raw := range r.HiddenTests.Details {
+			var row struct {
+				Test string `json:"test"`
+				Pass bool   `json:"pass"`
+			}
+			if json.Unmarshal(raw, &row) != nil || row.Test == "" {
+				continue
+			}
+			key := [2]string{r.TaskID, row.Test}
+			if byRow[key] == nil {
+				text := cmp.Or(in.Cases[r.TaskID].Labels[row.Test], row.Test)
+				byRow[key] = &Assertion{Case: r.TaskID, Name: row.Test, Text: text}
+				order = append(order, key)
+			}
+			if r.Arm == with {
+				byRow[key].With.add(row.Pass)
+			} else {
+				byRow[key].Without.add(row.Pass)
+			}
+		}
+		a.countSilent(r, in.Cases[r.TaskID], r.Arm == with, in.Skill)
+	}
+	slices.SortStableFunc(order, func(x, y [2]string) int { return naturally(x[0], y[0]) })
+	for _, key := range order {
+		one := byRow[key]
+		one.Reading = readingOf(one.With, one.Without)
+		a.Assertions = append(a.Assertions, *one)
+	}
+	for _, c := range in.Cases {
+		a.Unjudged += c.Unjudged
+	}
+	if in.Cases != nil {
+		a.countSilentCases(in.Cases)
+	}
+	a.need(&in)
+	return a
+}
+
+// countSilent counts a run of a case in which the skill should stay unopened.
+func (a *Answer) countSilent(r *ledger.Record, c Case, with bool, name string) {
+	if !c.Silent || !with {
+		return
+	}
+	if a.Silent == nil {
+		a.Silent = &Silent{}
+	}
+	a.Silent.Runs++
+	if opened(r, name) {
+		a.Silent.Opened++
+	}
+}
+
+func (a *Answer) countSilentCases(cases map[string]Case) {
+	for _, c := range cases {
+		if c.Silent && a.Silent != nil {
+			a.Silent.Cases++
+		}
+	}
+}
+
+func opened(r *ledger.Record, name string) bool {
+	return r.Treatment != nil && slices.ContainsFunc(r.Treatment.Pieces, func(p ledger.Piece) bool {
+		return p.Kind == ledger.PieceSkill && p.Name == name && p.Opened != nil && *p.Opened
+	})
+}
+
+func readingOf(with, without Count) string {
+	always := func(c Count) bool { return c.Runs > 0 && c.Passed == c.Runs }
+	never := func(c Count) bool { return c.Passed == 0 }
+	switch {
+	case always(with) && always(without):
+		return inBoth
+	case never(with) && never(without):
+		return InNeither
+	case always(with) && never(without):
+		return OnlyWith
+	case never(with) && always(without):
+		return onlyWithout
+	}
+	return flaky
+}
+
+// naturally orders ids that are numbers by value.
+func naturally(a, b string) int {
+	return cmp.Or(cmp.Compare(len(a), len(b))*boolInt(isNumber(a) && isNumber(b)), cmp.Compare(a, b))
+}
+
+func boolInt(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func isNumber(text string) bool {
+	for _, r := range text {
+		if r < '0' || r > '9' {
+			return false
+		}
+	}
+	return text != ""
+}
+
+// defaultEffect is the difference that is planned for where none was observed.
+const defaultEffect = 0.2
+
+// need says what a decision would take, where there is none.
+func (a *Answer) need(in *Input) {
+	claim := in.Comparison.Decision.Claim
+	if claim == stats.Improved || claim == stats.Regressed || claim == stats.Equivalent {
+		return
+	}
+	effect := in.Comparison.Decision.Effect
+	if effect < 0 {
+		effect = -effect
+	}
+	if effect == 0 || effect > 1 {
+		effect = defaultEffect
+	}
+	f := forecast.Forecast{Effect: effect}
+	needed := &Needed{Effect: effect, Cases: stats.MinClaimTasks, Runs: in.Runs}
+	if f.UsePilot(in.Without, in.With) == nil && f.Compute(forecast.Config{Runs: in.Runs}) == nil {
+		needed.Cases, needed.CostUSD = max(f.TasksNeeded, stats.MinClaimTasks), f.CostUSD
+	}
+	a.Needed = needed
+}
+
+// sentence says what a decision would take.
+func (n *Needed) sentence(cases int) string {
+	text := fmt.Sprintf("what a decision takes: about %d cases with %s each, to find a difference of %.0f percentage "+
+		"points", n.Cases, report.Count(n.Runs, "run"), 100*n.Effect)
+	if cases < stats.MinClaimTasks {
+		text = fmt.Sprintf("%s cannot show a difference, however large it is: it could be chance (at least %d are "+
+			"needed); ", report.Count(cases, "case"), stats.MinClaimTasks) + text
+	}
+	return text
+}

@@ -1,0 +1,106 @@
+package skilltest
+
+import (
+	"fmt"
+	"io"
+	"text/tabwriter"
+
+	"github.com/fit-eval/fit/internal/display"
+	"github.com/fit-eval/fit/internal/report"
+)
+
+// readings says in words what an assertion says, in the order in which people should look.
+var readings = []struct{ reading, short, text string }{
+	{OnlyWith, "helps", "pass only with the skill: here it helps"},
+	{onlyWithout, "harms", "pass only without the skill: here it harms"},
+	{flaky, "flaky", "pass in some runs and fail in others"},
+	{InNeither, "never", "fail in both arms: broken, or too hard"},
+	{inBoth, "always", "pass in both arms and say nothing about the skill"},
+}
+
+// shownText bounds an assertion in the table.
+const shownText = 60
+
+// Text writes the answer for a terminal: the decision first.
+func (a *Answer) Text(w io.Writer) error {
+	if len(a.UnjudgedCases) > 0 {
+		fmt.Fprintf(w, "not run: %s with sentences only, which nothing decides: %s\n",
+			report.Count(len(a.UnjudgedCases), "case"), display.Line(join(a.UnjudgedCases)))
+	}
+	if err := a.Comparison.Text(w); err != nil {
+		return err
+	}
+	fmt.Fprintf(w, "\nassertions of %s\n", display.Line(a.Skill))
+	table := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	fmt.Fprintf(table, "case\tassertion\t%s\t%s\t\n", display.Line(a.Comparison.A.Arm),
+		display.Line(a.Comparison.B.Arm))
+	for i := range a.Assertions {
+		one := &a.Assertions[i]
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", display.Line(one.Case),
+			display.CutBytes(display.Line(one.Text), shownText), one.Without, one.With, shortOf(one.Reading))
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintln(w)
+	for _, r := range readings {
+		n := 0
+		for i := range a.Assertions {
+			if a.Assertions[i].Reading == r.reading {
+				n++
+			}
+		}
+		if n > 0 {
+			fmt.Fprintf(w, "%s: %d %s\n", r.short, n, r.text)
+		}
+	}
+	a.facts(w)
+	return nil
+}
+
+// String returns the count as tables have it.
+func (c Count) String() string { return fmt.Sprintf("%d of %d", c.Passed, c.Runs) }
+
+func shortOf(reading string) string {
+	for _, r := range readings {
+		if r.reading == reading {
+			return r.short
+		}
+	}
+	return reading
+}
+
+// facts writes the lines below the table.
+func (a *Answer) facts(w io.Writer) {
+	fmt.Fprintf(w, "tokens: the description adds about %d to every call, the body about %d once it is opened\n",
+		a.DescriptionTokens, a.BodyTokens)
+	if s := a.Silent; s != nil {
+		fmt.Fprintf(w, "negative cases: %d; the skill was opened in %d of %d of their runs\n", s.Cases, s.Opened,
+			s.Runs)
+	}
+	if a.Unjudged > 0 {
+		fmt.Fprintf(w, "unjudged: %s, which nobody decided and which count nothing\n",
+			report.Count(a.Unjudged, "sentence"))
+	}
+	for _, leak := range a.Leaks {
+		fmt.Fprintf(w, "note: case %s repeats the skill and tests memory: %q\n", display.Line(leak.Case),
+			display.CutBytes(display.Line(leak.Shared), 100))
+	}
+	if a.Needed != nil {
+		fmt.Fprintln(w, a.Needed.sentence(a.Comparison.Decision.NTasks))
+	}
+}
+
+func join(names []string) string {
+	text := ""
+	for i, name := range names {
+		switch {
+		case i == 12:
+			return text + ", …"
+		case i > 0:
+			text += ", "
+		}
+		text += name
+	}
+	return text
+}

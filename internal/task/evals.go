@@ -1,0 +1,200 @@
+package task
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/fit-eval/fit/internal/document"
+	"github.com/fit-eval/fit/internal/skill"
+)
+
+// isSkill reports whether a directory is a skill with test cases.
+func isSkill(dir string) bool {
+	return isFile(filepath.Join(dir, skill.FileName)) &&
+		isFile(filepath.Join(dir, filepath.FromSlash(skill.EvalsFile))) &&
+		!exists(filepath.Join(dir, "family.yaml")) && !isDir(filepath.Join(dir, "tasks"))
+}
+
+// evals loads the test cases of a skill as tasks. Nothing but the files that a case names is put
+// into its working directory: the skill itself comes with an arm.
+func (l *loader) evals() {
+	l.family.Skills = ""
+	text, ok := l.text(skill.EvalsFile)
+	if !ok {
+		return
+	}
+	evals, err := skill.ParseEvals(skill.EvalsFile, []byte(text))
+	if err != nil {
+		l.add(err)
+		return
+	}
+	for _, note := range evals.Notes {
+		l.family.Warnings = append(l.family.Warnings, note.Error())
+	}
+	name := filepath.Base(l.real)
+	if about, err := skill.Read(l.root, "."); err == nil && about.Name != "." {
+		name = about.Name
+	}
+	l.family.Name = name
+	for i := range evals.Cases {
+		d := &datasetLoader{loader: l, seen: map[string]int{}}
+		t, err := d.evalCase(&evals.Cases[i], name)
+		if err != nil {
+			for _, one := range unjoined(err) {
+				l.add(rowError(one, skill.EvalsFile, evals.Cases[i].Line))
+			}
+			continue
+		}
+		l.family.Tasks = append(l.family.Tasks, t)
+	}
+}
+
+func unjoined(err error) []error {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		return joined.Unwrap()
+	}
+	return []error{err}
+}
+
+// evalCase makes a task of a test case.
+func (d *datasetLoader) evalCase(c *skill.Case, name string) (Task, error) {
+	t := Task{
+		ID:       c.ID,
+		Dir:      filepath.Join(d.real, "evals"),
+		Prompt:   c.Prompt,
+		Settings: settings(TaskFile{}, TaskFile{}, false),
+	}
+	if !isTaskID(t.ID) || tooLong(t.ID) {
+		return t, fmt.Errorf("the id %q must be printable text of at most %d bytes", t.ID, maxTaskID)
+	}
+	sample := &Sample{
+		Columns: map[string]any{"id": c.ID, "prompt": c.Prompt, "expected_output": c.Expected},
+		Silent:  c.Silent,
+	}
+	if len(c.Checks) > 0 {
+		sample.Columns[gradeColumn] = "[" + string(bytes.Join(rawBytes(c), []byte(","))) + "]"
+	}
+	rubric, err := d.sampleChecks(sample)
+	delete(sample.Columns, gradeColumn)
+	if err != nil {
+		err = rowError(fmt.Errorf("case %s: %w", c.ID, err), skill.EvalsFile, cmp.Or(c.ChecksLine, c.Line))
+	}
+	if rubric != "" {
+		sample.Statements = append(sample.Statements, rubric)
+	}
+	for _, statement := range c.Statements {
+		sample.Statements = append(sample.Statements, statement.Text)
+	}
+	if c.Silent {
+		sample.Checks = append(sample.Checks, AnswerCheck{
+			Name:    "the skill stays unopened",
+			Kind:    CheckUnopened,
+			Weight:  1,
+			Pattern: name,
+		})
+	}
+	for _, file := range c.Files {
+		err = errors.Join(err, d.caseFile(sample, c, file))
+	}
+	if err != nil {
+		return t, err
+	}
+	t.Sample = sample
+	visible := newDigester()
+	visible.add("prompt", "prompt", []byte(t.Prompt))
+	t.Digest = Digest{Visible: visible.String(), Hidden: d.hiddenDigest(&t)}
+	t.Files = d.fileDigests(&t)
+	return t, d.sampleDigests(&t)
+}
+
+func rawBytes(c *skill.Case) [][]byte {
+	list := make([][]byte, len(c.Checks))
+	for i, check := range c.Checks {
+		list[i] = check
+	}
+	return list
+}
+
+// maxCaseFiles bounds the files of one case: a case may name directories.
+const maxCaseFiles = 1000
+
+// caseFile adds what a case puts into the working directory: a file or a directory of the skill or
+// of its repository. What is part of the skill comes with the skill, and must not reach the arm
+// without it.
+func (d *datasetLoader) caseFile(sample *Sample, c *skill.Case, file skill.Statement) error {
+	wrong := func(format string, args ...any) error {
+		return &document.Error{
+			File: skill.EvalsFile,
+			Line: file.Line,
+			Msg:  fmt.Sprintf("case %s: files: %s ", c.ID, file.Text) + fmt.Sprintf(format, args...),
+		}
+	}
+	name := path.Clean(filepath.ToSlash(file.Text))
+	if !filepath.IsLocal(filepath.FromSlash(name)) {
+		return wrong("leads out of the skill")
+	}
+	from, inSkill := d.find(name)
+	switch {
+	case from == "":
+		return wrong("is neither in the skill nor in its repository")
+	case inSkill && name != "evals" && !strings.HasPrefix(name, "evals/"):
+		d.family.Warnings = append(d.family.Warnings, fmt.Sprintf("%s:%d: case %s: %s is part of the skill: it comes "+
+			"with the skill and is not given without it", skill.EvalsFile, file.Line, c.ID, name))
+		return nil
+	}
+	to := name
+	for _, prefix := range []string{"evals/files/", "evals/"} {
+		if rest, found := strings.CutPrefix(name, prefix); found && !strings.Contains(c.Prompt, name) {
+			to = rest
+			break
+		}
+	}
+	err := filepath.WalkDir(from, func(at string, e fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case e.Type().IsRegular() && len(sample.Files) >= maxCaseFiles:
+			return fmt.Errorf("holds more than %d files", maxCaseFiles)
+		case e.Type().IsRegular():
+			rel, _ := filepath.Rel(from, at) // at is below from
+			sample.Files = append(sample.Files, SampleFile{Path: path.Join(to, filepath.ToSlash(rel)), From: at})
+		}
+		return nil
+	})
+	if err != nil {
+		return wrong("%v", err)
+	}
+	slices.SortFunc(sample.Files, func(a, b SampleFile) int { return strings.Compare(a.Path, b.Path) })
+	return nil
+}
+
+// find looks for a file or directory in the skill, and then in the repository that it is part of.
+func (d *datasetLoader) find(name string) (from string, inSkill bool) {
+	usable := func(path string) bool {
+		info, err := os.Lstat(path)
+		return err == nil && (info.Mode().IsRegular() || info.IsDir())
+	}
+	if own := filepath.Join(d.real, filepath.FromSlash(name)); usable(own) {
+		return own, true
+	}
+	for dir := d.real; ; dir = filepath.Dir(dir) {
+		if exists(filepath.Join(dir, ".git")) {
+			if shared := filepath.Join(dir, filepath.FromSlash(name)); usable(shared) {
+				rel, err := filepath.Rel(d.real, shared)
+				return shared, err == nil && filepath.IsLocal(rel)
+			}
+			return "", false
+		}
+		if filepath.Dir(dir) == dir {
+			return "", false
+		}
+	}
+}
