@@ -131,7 +131,7 @@ func TestTheLibraryFromOutside(t *testing.T) {
 			"correctness: Pass by member-1 (citations: 1)",
 			"correctness of claude-code: 100% of 1 runs as judged, uncalibrated",
 		}},
-		{[]string{"agent", t.TempDir()}, []string{"true: Remember this."}},
+		{[]string{"agent", t.TempDir()}, []string{"true: Remember this.", "ran scribe 1.0.0 and ended with 0"}},
 		{[]string{"spawner", t.TempDir()}, []string{"programs were started: true"}},
 		{[]string{"tools", t.TempDir()}, []string{"the tool answered: true"}},
 		{[]string{"experiment", family, filepath.Join(t.TempDir(), "results")}, []string{

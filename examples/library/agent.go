@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/fit-eval/fit"
 	"github.com/fit-eval/fit/agent/events"
@@ -36,6 +37,7 @@ type writing struct{ setup fit.AgentSetup }
 
 // Prompt implements fit.AgentSession.
 func (w *writing) Prompt(_ context.Context, text string) (fit.AgentResult, error) {
+	began := time.Now().UnixMilli()
 	err := os.WriteFile(filepath.Join(w.setup.Dir, "prompt.txt"), []byte(text), 0o600)
 	w.setup.Events(events.Line(events.Text{Type: events.TypeText, Text: "I wrote it down."}))
 	w.setup.Events(events.Line(events.Result{Type: events.TypeResult, Success: err == nil, Text: "Done."}))
@@ -45,6 +47,13 @@ func (w *writing) Prompt(_ context.Context, text string) (fit.AgentResult, error
 		Text:    "Done.",
 		Err:     err,
 		Turns:   1,
+		Output: fit.RawAgentOutput{
+			Agent:   "scribe",
+			StartMs: began,
+			EndMs:   time.Now().UnixMilli(),
+			Argv:    []string{"scribe"},
+			Version: "1.0.0",
+		},
 	}, nil
 }
 
@@ -68,5 +77,11 @@ func ownAgent(ctx context.Context, _ string, args []string) error {
 	}
 	written, err := os.ReadFile(filepath.Join(args[0], "prompt.txt"))
 	fmt.Printf("%t: %s\n", result.Success, written)
+	showOutput(result.Output)
 	return err
+}
+
+// showOutput prints what the process of an agent left, of which fit builds everything else.
+func showOutput(left fit.RawAgentOutput) {
+	fmt.Println("ran", left.Argv[0], left.Version, "and ended with", left.ExitCode)
 }
