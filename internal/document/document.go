@@ -166,14 +166,35 @@ func (d *Document) located(err error) error {
 	if several, ok := errors.AsType[*yaml.LoadErrors](err); ok {
 		var all []error
 		for _, one := range several.Errors[:min(len(several.Errors), maxProblems)] {
-			all = append(all, d.at(one.Mark.Line, one.Mark.Column, "%s", one.Message))
+			all = append(all, d.at(one.Mark.Line, one.Mark.Column, "%s", inWords(one.Message)))
 		}
 		return errors.Join(all...)
 	}
 	if one, ok := errors.AsType[*yaml.LoadError](err); ok {
-		return d.at(one.Mark.Line, one.Mark.Column, "%s", one.Message)
+		return d.at(one.Mark.Line, one.Mark.Column, "%s", inWords(one.Message))
 	}
 	return &Error{File: d.name, Msg: err.Error()}
+}
+
+// inWords says for those who write a file what the library says for those who write parsers.
+func inWords(message string) string {
+	switch message {
+	case "found unexpected end of stream":
+		return "the file ends inside a text in quotes; close it"
+	case "did not find expected ',' or '}'":
+		return "a mapping in braces is not closed: a comma or } is missing before this"
+	case "did not find expected ',' or ']'":
+		return "a list in brackets is not closed: a comma or ] is missing before this"
+	case "found character that cannot start any token":
+		return "no value begins with this character; indent with spaces, and put a text with it into quotes"
+	case "mapping values are not allowed in this context":
+		return "there is no place for a colon here; indent as the line above, or put the text into quotes"
+	case "could not find expected ':'":
+		return "a colon is missing after the key"
+	case "did not find expected key":
+		return "a key was expected; indent as the lines above"
+	}
+	return message
 }
 
 // at makes an error at a place of the document.

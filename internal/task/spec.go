@@ -196,6 +196,8 @@ func (l *specLoader) read() error {
 	switch {
 	case err != nil:
 		return mistake(l.name, "%v", errors.Unwrap(err))
+	case info.IsDir():
+		return mistake(l.name, "a directory, not a task file; fit benchmark run --family %s measures a family", l.name)
 	case !info.Mode().IsRegular() || info.Size() > specLimit:
 		return mistake(l.name, "not a task file of at most %d bytes", specLimit)
 	}

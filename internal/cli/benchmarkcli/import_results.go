@@ -29,6 +29,9 @@ not exist, or be empty.`,
   fit-benchmark import-results results.csv runs/june --columns task=id,pass=ok`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(_ *cobra.Command, args []string) error {
+			if isFile(filepath.Join(con.Path(args[0]), experiment.LedgerFile)) {
+				return console.Usagef("%s is a run directory already; report and compare take it", args[0])
+			}
 			return importResults(con, registry, args[0], args[1], from.options())
 		},
 	}

@@ -173,7 +173,7 @@ func asFlag(err error) error {
 		return err
 	}
 	flag, known := map[string]string{
-		"ModelURL":               "--model-url",
+		"ModelURL":               "--model-url or FIT_MODEL_URL",
 		"WorkTracker":            "--work-tracker",
 		"Agent":                  "--agent",
 		"Isolation":              "--isolation",
