@@ -171,9 +171,9 @@ func (d *Decision) MethodText() string {
 // the detectable effect exceeds [MaxUsefulMDE]; else not proven. NonInferior is shown if the lower
 // limit is above minus its margin in every worst case, nothing is withheld and there are as many
 // tasks as for any claim. The interval for both is at the level 1−α/(tests·among·looks²), and for
-// outcomes in [0, 1] the hull of that interval, the add-two interval, so that a few ties are not taken for
-// sameness, and Newcombe's of gains and losses, each exact with tasks (or clusters) as trials,
-// because rare large losses make the others too short.
+// outcomes in [0, 1] the hull of that interval, the add-two interval, so that a few ties are not
+// taken for sameness, and Newcombe's of gains and losses, each exact with tasks (or clusters) as
+// trials, because rare large losses make the others too short.
 //
 // Use it for every sentence that says one arm is better.
 //

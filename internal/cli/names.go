@@ -57,8 +57,8 @@ func linkNames(con *console.Console, dir, target string) error {
 			err = os.Symlink(target, link)
 		}
 		if errors.Is(err, fs.ErrPermission) { // as for all others
-			return errors.Join(append(errs, fmt.Errorf("%s: you may not write there; name a directory of your PATH, e.g. "+
-				"fit install-names ~/bin", dir))...)
+			return errors.Join(append(errs, fmt.Errorf("%s: you may not write there; name a directory of your PATH, "+
+				"e.g. fit install-names ~/bin", dir))...)
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("link %s: %w", name, err))

@@ -82,8 +82,8 @@ func languageOf(suite *task.Suite) language {
 		return language{
 			try:   (*suiteRun).tryNode,
 			names: nodeNames,
-			reach: "it can read the staged test and answer from a table, replace functions of the language that the test " +
-				"calls, or reach its memory by /proc/self/mem or a native addon",
+			reach: "it can read the staged test and answer from a table, replace functions of the language that the " +
+				"test calls, or reach its memory by /proc/self/mem or a native addon",
 			probe:   nodeProbe,
 			sources: []string{".js", ".cjs", ".mjs", ".ts"},
 		}

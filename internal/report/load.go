@@ -56,7 +56,8 @@ func (l *Load) text() string {
 		parts = append(parts, Count(l.Repeated, "time limit")+" on an overloaded machine, tried again alone")
 	}
 	if l.Pressed > 0 {
-		parts = append(parts, Count(l.Pressed, "run")+" failed at a time limit on a machine that other programs overloaded")
+		parts = append(parts, Count(l.Pressed, "run")+
+			" failed at a time limit on a machine that other programs overloaded")
 	}
 	return strings.Join(parts, "; ")
 }

@@ -384,7 +384,8 @@ func TestHooksOfEveryConfigurationAreProtected(t *testing.T) {
 			if _, err := os.Stat(filepath.Join(accountHome(), "more")); errors.Is(err, fs.ErrPermission) {
 				include = filepath.Join(p.home, "more") // git stops at a home that the account may not enter
 			}
-			must(p.t, os.WriteFile(filepath.Join(p.home, ".gitconfig"), []byte("[include]\n\tpath = "+include+"\n"), 0o644))
+			config := []byte("[include]\n\tpath = " + include + "\n")
+			must(p.t, os.WriteFile(filepath.Join(p.home, ".gitconfig"), config, 0o644))
 			must(p.t, os.WriteFile(filepath.Join(p.home, "more"), []byte(hooks), 0o644))
 		},
 		"the caller's": func(p *project) {

@@ -501,7 +501,8 @@ func TestKeysStayPrivateAndCanBeRevoked(t *testing.T) {
 	}
 	<-w.start(nil, nil, "fleet", "key", "revoke", "worker", "--dir", "hub").over
 	<-worker.over
-	if said := worker.out.String(); worker.cmd.ProcessState.ExitCode() == 0 || !strings.Contains(said, "it was revoked") {
+	said := worker.out.String()
+	if worker.cmd.ProcessState.ExitCode() == 0 || !strings.Contains(said, "it was revoked") {
 		t.Errorf("a worker with a revoked key says %s", said)
 	}
 	eventually(t, "the key is refused", func() bool {

@@ -13,8 +13,9 @@ import (
 	"github.com/fit-eval/fit/ledger"
 )
 
-// An agent in its sandbox reaches the hub over the loopback interface. The hub does not know it, and
-// it finds no key with which it would: neither in files, nor in the environment, nor in processes.
+// An agent in its sandbox reaches the hub over the loopback interface. The hub does not know it,
+// and it finds no key with which it would: neither in files, nor in the environment, nor in
+// processes.
 func TestAnAgentCannotSpeakToTheHub(t *testing.T) {
 	onBothServers(t, func(t *testing.T, w *world, _ *peer) {
 		token := strings.TrimSpace(readFile(w, "hub", "worker.url"))

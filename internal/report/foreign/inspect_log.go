@@ -144,8 +144,8 @@ type try struct {
 	from    *ledger.Imported
 }
 
-// tried reports whether a later log repeats this one, and returns the first run. An earlier log that
-// this one repeats is taken back: the same samples do not count twice.
+// tried reports whether a later log repeats this one, and returns the first run. An earlier log
+// that this one repeats is taken back: the same samples do not count twice.
 func (in *inspection) tried(first int) (int, bool) {
 	id := in.log.Eval.TaskID
 	if id == "" {

@@ -134,7 +134,8 @@ func (p *promptfoo) readAll(file *os.File, head []byte) error {
 type promptfoo struct {
 	*source
 	held []promptfooHeld
-	// columns are those of each arm: a provider whose label says nothing may have two configurations.
+	// columns are those of each arm: a provider whose label says nothing may have two
+	// configurations.
 	columns map[string][]int
 	// contents has the content of each task, and several the tasks that have more than one.
 	contents map[string]string

@@ -91,7 +91,8 @@ func TestNoRunIsLeftOutInSilence(t *testing.T) {
 	report := write(t, filepath.Join(dir, "m.json"), []byte(`{"resolved_ids": [], "unresolved_ids": ["a", "b", "c"],
 		"error_ids": ["a"], "infra_failure_ids": ["b"], "ambiguous_failure_ids": ["c"]}`))
 	records := read(t, report, foreign.Options{})
-	if got := outcomes(records); got != "a m error, b m error, c m fail" || !strings.Contains(doubtsOf(records), "1 failures") {
+	if got := outcomes(records); got != "a m error, b m error, c m fail" ||
+		!strings.Contains(doubtsOf(records), "1 failures") {
 		t.Errorf("%s: %s", got, doubtsOf(records))
 	}
 }
@@ -183,7 +184,8 @@ func TestAPipeIsNotWaitedFor(t *testing.T) {
 	if err := syscall.Mkfifo(path, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := foreign.Read(path, foreign.Options{}); err == nil || !strings.Contains(err.Error(), "save it to a file") {
+	_, err := foreign.Read(path, foreign.Options{})
+	if err == nil || !strings.Contains(err.Error(), "save it to a file") {
 		t.Error(err)
 	}
 }
