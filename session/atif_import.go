@@ -13,8 +13,8 @@ import (
 	"github.com/fit-eval/fit/internal/lazyregexp"
 )
 
-// ErrNotATIF is returned for a document that is not a trajectory.
-var ErrNotATIF = errors.New("not an ATIF document")
+// errNotATIF is returned for a document that is not a trajectory.
+var errNotATIF = errors.New("not an ATIF document")
 
 // atifVersion distinguishes a trajectory, or a list of them, from other documents.
 var atifVersion = lazyregexp.New(`^[\[{][\s\S]*"schema_version"\s*:\s*"ATIF-`)
@@ -31,10 +31,10 @@ func looksLikeATIF(head []byte) bool {
 func ImportATIF(data []byte, opts Options) (*EnrichedSession, error) {
 	var document atifTrajectory
 	if err := json.Unmarshal(data, &document); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrNotATIF, err)
+		return nil, fmt.Errorf("%w: %w", errNotATIF, err)
 	}
 	if !strings.HasPrefix(document.SchemaVersion, "ATIF-") {
-		return nil, fmt.Errorf("%w: its schema_version is %q", ErrNotATIF, document.SchemaVersion)
+		return nil, fmt.Errorf("%w: its schema_version is %q", errNotATIF, document.SchemaVersion)
 	}
 	if document.Extra != nil && document.Extra.Fit != nil {
 		if s := restore(document); s != nil && describes(s, data) {

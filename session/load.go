@@ -84,7 +84,7 @@ func loadATIF(data []byte, opts Options) ([]*EnrichedSession, error) {
 	documents := []json.RawMessage{data}
 	if data[0] == '[' {
 		if err := json.Unmarshal(data, &documents); err != nil {
-			return nil, fmt.Errorf("%w: %w", ErrNotATIF, err)
+			return nil, fmt.Errorf("%w: %w", errNotATIF, err)
 		}
 	}
 	var sessions []*EnrichedSession

@@ -13,10 +13,10 @@ type JudgedPair struct {
 	BaselineFacts  []float64
 }
 
-// MethodJudgedShare is the name of the interval for runs of which a judge decided only some.
-const MethodJudgedShare = "judged-share-t"
+// methodJudgedShare is the name of the interval for runs of which a judge decided only some.
+const methodJudgedShare = "judged-share-t"
 
-// CompareWithFacts is [CompareCorrected], or with perAgent [CompareCorrectedPerAgent], for runs of
+// CompareWithFacts is [compareCorrected], or with perAgent [compareCorrectedPerAgent], for runs of
 // which the judge decided only some. Without perAgent, candidate and baseline are the same.
 //
 // Formula: a verdict v counts (v − (1−TNR))/J, a fact what it is; d_i and its mean Δ as in
@@ -41,9 +41,9 @@ func CompareWithFacts(pairs []JudgedPair, candidate, baseline Calibration, perAg
 	}
 	switch {
 	case !facts && perAgent:
-		return CompareCorrectedPerAgent(verdicts, candidate, baseline, config)
+		return compareCorrectedPerAgent(verdicts, candidate, baseline, config)
 	case !facts:
-		return CompareCorrected(verdicts, candidate, config)
+		return compareCorrected(verdicts, candidate, config)
 	}
 	if err := cmp.Or(candidate.usable(), baseline.usable()); err != nil {
 		return Comparison{}, err
@@ -55,7 +55,7 @@ func CompareWithFacts(pairs []JudgedPair, candidate, baseline Calibration, perAg
 	}
 	a, b := candidate.smoothedJudge(), baseline.smoothedJudge()
 	if a.youden() <= 1e-9 || b.youden() <= 1e-9 {
-		return comparison.unknown(MethodJudgedShare, config.Level), nil
+		return comparison.unknown(methodJudgedShare, config.Level), nil
 	}
 	smoothed, err := correctRuns(pairs, a, b)
 	if err != nil {
@@ -74,8 +74,8 @@ func CompareWithFacts(pairs []JudgedPair, candidate, baseline Calibration, perAg
 	}
 	comparison.Est = clamp(observed.candidateMean-observed.baselineMean, -1, 1)
 	comparison.P, comparison.Exact, comparison.PMid = studentTail(centre/se, df), false, nil
-	comparison.Method, comparison.Reason = MethodJudgedShare, "the judge decided only some of the runs"
-	comparison.correct(symmetric(centre, se, studentQuantile(config.Level, df), config.Level, MethodJudgedShare),
+	comparison.Method, comparison.Reason = methodJudgedShare, "the judge decided only some of the runs"
+	comparison.correct(symmetric(centre, se, studentQuantile(config.Level, df), config.Level, methodJudgedShare),
 		se, df, config)
 	return comparison, nil
 }

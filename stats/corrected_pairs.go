@@ -14,7 +14,7 @@ const (
 	methodPerAgentCorrectedT = "per-agent-corrected-t"
 )
 
-// CompareCorrected measures the difference of two arms' true pass rates behind a judge that errs
+// compareCorrected measures the difference of two arms' true pass rates behind a judge that errs
 // alike on both, with the task as the unit; the values of the pairs are the judge's verdicts, 1 or
 // 0.
 //
@@ -28,8 +28,8 @@ const (
 // with 2 or 3 runs, 30 with one, and 20 labels of each kind on, for judges with TPR and TNR of 0.8
 // and more.
 //
-// Do not use it where [Homogeneity] asks for parameters per agent: [CompareCorrectedPerAgent].
-func CompareCorrected(pairs []Pair, judge Calibration, config CompareConfig) (Comparison, error) {
+// Do not use it where [Homogeneity] asks for parameters per agent: [compareCorrectedPerAgent].
+func compareCorrected(pairs []Pair, judge Calibration, config CompareConfig) (Comparison, error) {
 	if err := judge.usable(); err != nil {
 		return Comparison{}, err
 	}
@@ -60,7 +60,7 @@ func CompareCorrected(pairs []Pair, judge Calibration, config CompareConfig) (Co
 	return comparison, nil
 }
 
-// CompareCorrectedPerAgent is [CompareCorrected] for a judge with different error rates on each
+// compareCorrectedPerAgent is [compareCorrected] for a judge with different error rates on each
 // arm.
 //
 // Formula: Δ = θ_A − θ_B with [RoganGladen] per arm. One run per arm and task without clusters: the
@@ -72,7 +72,7 @@ func CompareCorrected(pairs []Pair, judge Calibration, config CompareConfig) (Co
 // with 2 or 3 runs, 30 with one, and 20 labels of each kind and arm on.
 //
 // Do not use it with a common calibration: the shared error would be counted twice.
-func CompareCorrectedPerAgent(pairs []Pair, candidate, baseline Calibration, config CompareConfig) (Comparison,
+func compareCorrectedPerAgent(pairs []Pair, candidate, baseline Calibration, config CompareConfig) (Comparison,
 	error,
 ) {
 	for _, judge := range []Calibration{candidate, baseline} {

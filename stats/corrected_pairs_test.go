@@ -41,7 +41,7 @@ func TestCoverageOfCorrectedComparisons(t *testing.T) {
 				judge := [2]float64{.9, .85}
 				wantCoverage(t, 500, .94, truth.truth(), func(random *rand.Rand) (Interval, error) {
 					pairs := judgedPairs(random, truth.draw(random), judge, judge)
-					result, err := CompareCorrected(pairs, drawCalibration(random, size[2], judge), quickly)
+					result, err := compareCorrected(pairs, drawCalibration(random, size[2], judge), quickly)
 					if err != nil {
 						return Interval{}, err
 					}
@@ -54,7 +54,7 @@ func TestCoverageOfCorrectedComparisons(t *testing.T) {
 				candidate, baseline := [2]float64{.95, .80}, [2]float64{.85, .90}
 				wantCoverage(t, 500, .94, truth.truth(), func(random *rand.Rand) (Interval, error) {
 					pairs := judgedPairs(random, truth.draw(random), candidate, baseline)
-					result, err := CompareCorrectedPerAgent(pairs, drawCalibration(random, size[2], candidate),
+					result, err := compareCorrectedPerAgent(pairs, drawCalibration(random, size[2], candidate),
 						drawCalibration(random, size[2], baseline), quickly)
 					if err != nil {
 						return Interval{}, err
@@ -77,11 +77,11 @@ func TestCorrectedComparisonOfSingleRunsIsThePublishedOne(t *testing.T) {
 	add(9, 1, 0)
 	add(2, 0, 1)
 	add(39, 1, 1)
-	got := must[Comparison](t)(CompareCorrected(pairs, judge, CompareConfig{}))
+	got := must[Comparison](t)(compareCorrected(pairs, judge, CompareConfig{}))
 	wantNear(t, "difference", got.Est, .184211)
 	wantLimits(t, "smoothed", *got.Interval, .002092, .366329)
 	wantNear(t, "p", got.P, .065430)
-	if _, err := CompareCorrected(pairs, Calibration{TP: 5, M1: 10, TN: 5, M0: 10}, CompareConfig{}); err == nil {
+	if _, err := compareCorrected(pairs, Calibration{TP: 5, M1: 10, TN: 5, M0: 10}, CompareConfig{}); err == nil {
 		t.Error("a coin was taken for a judge")
 	}
 }
@@ -98,7 +98,7 @@ func TestACorrectionPerAgentUndoesAKinderJudge(t *testing.T) {
 		pairs := judgedPairs(random, truth.draw(random), kind, strict)
 		a, b := drawCalibration(random, 40, kind), drawCalibration(random, 40, strict)
 		verdicts := must[Comparison](t)(measured(pairs, CompareConfig{Replicates: 200}))
-		truths := must[Comparison](t)(CompareCorrectedPerAgent(pairs, a, b, CompareConfig{Replicates: 200}))
+		truths := must[Comparison](t)(compareCorrectedPerAgent(pairs, a, b, CompareConfig{Replicates: 200}))
 		if verdicts.Interval.Excludes(0) {
 			found++
 		}

@@ -211,6 +211,9 @@ func row(pkg string) string {
 // forTests reports whether a package has what several packages' tests share, such as
 // session/sessiontest.
 func forTests(pkg string) bool {
+	if pkg == "internal/report/skilltest" { // it reports tests of skills
+		return false
+	}
 	return strings.HasSuffix(path.Base(pkg), "test") && path.Dir(pkg) != "." || pkg == "internal/testenv"
 }
 
