@@ -128,6 +128,9 @@ func Run(ctx context.Context, args []string, con *console.Console) int {
 	if err == nil {
 		err = *misspelt
 	}
+	if errors.Is(err, errVersion) {
+		_, err = fmt.Fprintf(con.Stdout, "fit %s\n", con.Version)
+	}
 	if err == nil {
 		return console.ExitGood
 	}
@@ -256,7 +259,6 @@ func newRoot(con *console.Console, registry *agent.Registry) *cobra.Command {
 to an agent made it better.
 
 New here? "fit demo" shows the whole path in seconds, offline; "fit doctor" shows what this machine has and lacks.`,
-		Version:       con.Version,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          cobra.ArbitraryArgs,
@@ -267,12 +269,14 @@ New here? "fit demo" shows the whole path in seconds, offline; "fit doctor" show
 			return command.Help()
 		},
 	}
-	root.SetVersionTemplate("fit {{.Version}}\n")
 	root.AddCommand(commands(con, registry)...)
 	root.AddCommand(newVersion(con), newCompletion(con), newMan(con), newInstallNames(con))
-	for _, command := range root.Commands() { // each is also a program of its own, and programs know their version
-		command.Version = con.Version
-		command.SetVersionTemplate(root.VersionTemplate())
+	// Each command is also a program of its own, and programs know their version. Cobra's own flag
+	// is not used: with a template of what it prints, the linker could drop no exported method, and
+	// the program would be 5 MB larger.
+	show := func(string) error { return errVersion }
+	for _, command := range append(root.Commands(), root) {
+		command.Flags().BoolFuncP("version", "v", "version for "+command.Name(), show)
 	}
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetHelpCommand(newHelp(root))
@@ -281,6 +285,9 @@ New here? "fit demo" shows the whole path in seconds, offline; "fit doctor" show
 	fitTerminal(root, min(con.Columns(), widestHelp))
 	return root
 }
+
+// errVersion ends a command that was asked for its version only.
+var errVersion = errors.New("asked for the version")
 
 // newVersion is "fit version", which prints what --version prints.
 func newVersion(con *console.Console) *cobra.Command {

@@ -7,11 +7,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"text/template"
 	"time"
 
 	"github.com/fit-eval/fit/internal/agent"
-	"github.com/fit-eval/fit/internal/jsonenc"
 	"github.com/fit-eval/fit/internal/lazyregexp"
 	"github.com/fit-eval/fit/internal/model"
 )
@@ -24,8 +22,8 @@ import (
 // workspace), SystemPrompt, MCPServers (of which .MCPServers.File "http" is a settings file),
 // Restricted (whether tools are to be asked for, because some are not allowed), Retries (how often
 // a failed model call is tried again), Project (whether the agent reads the texts of its project),
-// Programs (whether it runs the project's programs), and the function json. Arguments, variables
-// and files that turn out empty are left out.
+// Programs (whether it runs the project's programs), and the function json; there is no define,
+// block or template. Arguments, variables and files that turn out empty are left out.
 type Entry struct {
 	Kind    string   `yaml:"kind" enum:"acp" doc:"Kind of the agent."`
 	ID      string   `yaml:"id" required:"true" pattern:"^[a-z][a-z0-9-]*$" doc:"Name of the agent."`
@@ -274,29 +272,4 @@ type values struct {
 	Project, Programs         bool
 	Distrusted                bool
 	Denied                    []string // of the entry's own tools
-}
-
-func render(text string, v values) (string, error) {
-	if !strings.Contains(text, "{{") {
-		return text, nil
-	}
-	parsed, err := template.New("").Option("missingkey=error").Funcs(template.FuncMap{
-		"json": func(value any) (string, error) {
-			encoded, err := jsonenc.Marshal(value)
-			return string(encoded), err
-		},
-	}).Parse(text)
-	if err != nil {
-		return "", templateError(err)
-	}
-	var b strings.Builder
-	if err := parsed.Execute(&b, v); err != nil {
-		return "", templateError(err)
-	}
-	return b.String(), nil
-}
-
-// templateError leaves out the name of the template, which has none.
-func templateError(err error) error {
-	return errors.New(strings.TrimPrefix(strings.TrimPrefix(err.Error(), "template: "), ":"))
 }
