@@ -74,8 +74,11 @@ func (a *Arm) ofFamily(root *os.Root) error {
 		key string
 		set bool
 	}{
-		{"modelUrl", a.ModelURL != ""}, {"auth", a.Auth != ""}, {"env", len(a.Env) > 0},
-		{"mcp", a.MCP != ""}, {"settings", a.Settings != ""},
+		{"modelUrl", a.ModelURL != ""},
+		{"auth", a.Auth != ""},
+		{"env", len(a.Env) > 0},
+		{"mcp", a.MCP != ""},
+		{"settings", a.Settings != ""},
 	} {
 		if setting.set {
 			return fmt.Errorf("the control of a family has no %s: set it for all arms on the command line", setting.key)

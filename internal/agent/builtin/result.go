@@ -31,7 +31,7 @@ func (c *conversation) finish(ctx context.Context, state *turnState) agent.Resul
 		Result:         state.text,
 		APIErrorStatus: state.status,
 		NumTurns:       state.turns,
-		DurationMs:     time.Now().Sub(state.begin).Milliseconds(),
+		DurationMs:     time.Since(state.begin).Milliseconds(),
 		Usage:          usageJSON(state.usage),
 		SessionID:      c.id,
 		UUID:           rand.Text(),
