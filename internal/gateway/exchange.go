@@ -182,9 +182,13 @@ func (s *Seat) ended(body []byte, call *calls.Call, failure *wire.APIError, hear
 	if failure != nil && failure.Fault(call.Status) == wire.FaultAccount {
 		s.lost = !failure.NoModel(call.Status) || s.answered[call.Model]
 	}
-	if s.troubled {
+	if call.Tools > 0 {
+		s.unfinished = s.troubled
+	}
+	switch {
+	case s.troubled:
 		s.failures++
-	} else if failure != nil {
+	case failure != nil, call.Outcome == calls.Disconnected:
 		s.refusals++
 	}
 	succeeded := call.Outcome == calls.OK || call.Outcome == calls.Replayed && call.Status < 400

@@ -379,7 +379,7 @@ func (x *exchange) complete() {
 	case x.observer.failure != "":
 		x.call.Outcome = calls.Failed
 	case !x.observer.complete && x.route.Turn:
-		x.call.Outcome, x.call.Error = calls.Cut, "the stream ended before the reply was complete"
+		x.call.Outcome, x.call.Error = calls.Cut, "it ended before the reply was complete"
 	default:
 		x.call.Outcome = calls.OK
 	}

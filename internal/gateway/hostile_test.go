@@ -289,11 +289,11 @@ func TestAnUpstreamThatIsNotThere(t *testing.T) {
 
 // TestAClientThatLeavesEndsItsCall: the upstream notices, and so does the record.
 func TestAClientThatLeavesEndsItsCall(t *testing.T) {
-	left := make(chan struct{})
+	left := make(chan struct{}, 2)
 	h := open(t, gateway.Config{}, func(w http.ResponseWriter, r *http.Request) {
 		stream(w, messageStart)
 		hang(r)
-		close(left)
+		left <- struct{}{}
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	resp := h.begin(ctx)
@@ -306,6 +306,15 @@ func TestAClientThatLeavesEndsItsCall(t *testing.T) {
 		t.Errorf("recorded %+v", c)
 	}
 	<-left
+	if failed, others := h.seat.Failures(); failed != 0 || others != 1 {
+		t.Errorf("%d failures and %d others, want none that was repeated", failed, others)
+	}
+	again, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	h.begin(again).Body.Close()
+	if failed, _ := h.seat.Failures(); failed != 1 {
+		t.Errorf("%d failures, want the call that was given up and repeated: its answer is drawn anew", failed)
+	}
 }
 
 // TestAStreamThatOnlyKeepsItsConnectionOpenIsSilent: the time in which nothing came but pings and

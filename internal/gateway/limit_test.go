@@ -21,7 +21,7 @@ func TestTheSameRequestAgainIsATurnUnlessItFailed(t *testing.T) {
 		if n := asked.Add(1); n == 2 || n == 3 {
 			w.WriteHeader(http.StatusServiceUnavailable)
 		}
-		_, _ = io.WriteString(w, "{}")
+		_, _ = io.WriteString(w, `{"content":[]}`)
 	})
 	reached := h.seat.Begin(3)
 	for i, want := range []struct{ status, retry int }{
@@ -47,7 +47,7 @@ func TestACallThatTheServiceFailedIsNoTurn(t *testing.T) {
 		if fails.Load() {
 			w.WriteHeader(529)
 		}
-		_, _ = io.WriteString(w, "{}")
+		_, _ = io.WriteString(w, `{"content":[]}`)
 	})
 	h.seat.Begin(2)
 	for i, want := range []int{200, 529, 529, 529, 200, 400} {
@@ -82,14 +82,17 @@ func TestTheGatewayKnowsWhoseFaultAReplyIs(t *testing.T) {
 	}{
 		{400, `{"error":{"type":"invalid_request_error","message":"max_tokens: must be positive"}}`, false, false},
 		{400, `{"error":{"type":"invalid_request_error","message":"unknown model: m"}}`, false, false}, // it never was
-		{200, `{}`, false, false},
+		{200, `{"content":[]}`, false, false},
 		{400, `{"error":{"type":"invalid_request_error","message":"unknown model: m"}}`, false, true},
 		{400, `{"error":{"type":"invalid_request_error","message":"You have reached your API usage limits"}}`, false, true},
 		{400, `{"error":{"type":"server_error","message":"An error occurred"}}`, true, false},
 		{400, `<html>Bad Request</html>`, true, false},
 		{413, `<html>Request Entity Too Large</html>`, true, false},
 		{418, `{"error":{"message":"short and stout"}}`, true, false},
-		{200, `{}`, false, false},
+		{200, `{"content":[]}`, false, false},
+		{200, `{}`, true, false},
+		{200, `{"content":[`, true, false},
+		{200, ``, true, false},
 	} {
 		status.Store(int64(test.status))
 		body.Store(test.body)

@@ -133,7 +133,6 @@ func (o *observer) seen() int64 { return max(o.deltas, o.text/bytesPerToken) }
 func (o *observer) end() {
 	if !o.stream && !o.skipping {
 		o.decode(o.line)
-		o.complete = true
 		o.streamed = int64(len(o.line))
 	}
 	o.line = nil
@@ -151,6 +150,18 @@ type reply struct {
 	ModelVersion  string          `json:"modelVersion"`
 	// Response is the whole reply in the events of the Responses protocol.
 	Response *reply `json:"response"`
+
+	// What the model said, as the protocols call it.
+	Content    json.RawMessage `json:"content"`
+	Choices    json.RawMessage `json:"choices"`
+	Output     json.RawMessage `json:"output"`
+	Candidates json.RawMessage `json:"candidates"`
+}
+
+// says reports whether it is a model's reply.
+func (r *reply) says() bool {
+	return slices.ContainsFunc(
+		[]json.RawMessage{r.Content, r.Choices, r.Output, r.Candidates, r.Usage, r.UsageMetadata}, holds)
 }
 
 func (o *observer) decode(data []byte) {
@@ -159,6 +170,7 @@ func (o *observer) decode(data []byte) {
 		return
 	}
 	inner := &r
+	o.complete = o.complete || !o.stream && r.says()
 	switch {
 	case r.Response != nil:
 		inner = r.Response

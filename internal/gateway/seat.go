@@ -75,8 +75,10 @@ type Seat struct {
 	answered   map[string]bool // the models that completed a turn
 	lost       bool            // the account or the model that the last call that carries a turn needs is gone
 	rejected   bool            // it was refused for what it asks
+	// unfinished says that the service did not complete its last reply to a call with tools.
+	unfinished bool
 	// failures are calls that carry a turn in which the service failed, or which were repeated
-	// although it had refused them; refusals are others that it refused.
+	// although it had refused them or the member had left; refusals are others of these.
 	failures, refusals int
 	record             sync.Mutex // one call at a time is recorded
 	running            int
@@ -254,6 +256,15 @@ func (s *Seat) Troubled() bool {
 	return s.troubled
 }
 
+// Unfinished reports whether the model provider failed the last call of the member that carries a
+// turn and offers tools: what the member made of the reply, if it had any, is not the model's
+// answer.
+func (s *Seat) Unfinished() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.unfinished
+}
+
 // hold begins the time in which a call is held back, by a rate limit or by a budget that others
 // use. The function it returns ends it.
 func (s *Seat) hold() (released func()) {
@@ -322,7 +333,7 @@ func (s *Seat) Rejected() bool {
 }
 
 // Failures returns how many calls of the member that carry a turn failed because of the service, or
-// were refused by it and repeated, and how many others it refused. A model may have been asked in
+// were refused by it or given up by the member and repeated, and how many others were. A model may have been asked in
 // all of them, and whatever made them fail may have seen its answer.
 func (s *Seat) Failures() (failed, refused int) {
 	s.mu.Lock()

@@ -136,7 +136,11 @@ func TestErrorsAreToldApart(t *testing.T) {
 			model.KindContextOverflow, false,
 		},
 		"overflow by code": {`{"status": 400, "code": "context_length_exceeded", "message": "Your input exceeds the context window"}`, model.KindContextOverflow, false},
-		"too large":        {`{"status": 413}`, model.KindContextOverflow, false},
+		"throttled by tokens": {
+			`{"status": 400, "type": "ThrottlingException", "message": "Too many tokens, please wait."}`,
+			model.KindQuota, false,
+		},
+		"too large": {`{"status": 413}`, model.KindContextOverflow, false},
 		"out of quota": {
 			`{"status": 429, "type": "insufficient_quota", "code": "insufficient_quota"}`,
 			model.KindQuota, false,

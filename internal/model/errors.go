@@ -75,7 +75,7 @@ func (e *Error) Unwrap() error { return e.Err }
 
 var kindText = map[Kind]string{
 	KindAuth:            "model endpoint rejected the credentials",
-	KindQuota:           "model account has no quota left",
+	KindQuota:           "model account has no quota left, or may not do this",
 	KindRateLimit:       "model endpoint limits the rate",
 	KindOverloaded:      "model endpoint is overloaded",
 	KindServer:          "model endpoint failed",
@@ -158,7 +158,7 @@ func isOverflow(status int, api *wire.APIError) bool {
 	if api.Code == "context_length_exceeded" {
 		return true
 	}
-	if api.Foreign || status != http.StatusBadRequest && status != http.StatusRequestEntityTooLarge && status != 0 {
+	if api.Fault(status) != wire.FaultRequest || status != http.StatusBadRequest && status != http.StatusRequestEntityTooLarge && status != 0 {
 		return false
 	}
 	message := strings.ToLower(api.Message)

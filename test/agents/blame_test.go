@@ -20,6 +20,15 @@ func TestAnAgentIsNotBlamedForItsService(t *testing.T) {
 			working + `, {"fault": {"stream": "hang"}, "text": "I am going to write a greeting now."}`,
 			ledger.ErrorProvider, "timeouts: {agent: 40s}\n",
 		},
+		"a reply that ends in its middle, as if that were all": {
+			working + `, {"fault": {"stream": "end"}, "text": "I am going to write a greeting now."}`,
+			ledger.ErrorProvider, "",
+		},
+		"a login that expires": {
+			working + `, {"fault": {"status": 400, "type": "invalid_request_error",
+				"message": "OAuth token has expired."}, "text": "x"}`,
+			ledger.ErrorProvider, "",
+		},
 		"an account whose limit is reached": {
 			working + `, {"fault": {"status": 400, "type": "invalid_request_error",
 				"message": "You have reached your specified API usage limits."}, "text": "x"}`,
@@ -43,9 +52,9 @@ func TestAnAgentIsNotBlamedForItsService(t *testing.T) {
 			}
 			for i := range records {
 				r := &records[i]
-				if r.Verdict != ledger.Error || r.ErrorClass != test.class || r.Unverified != 1 {
-					t.Errorf("arm %s: %s %s, unverified %d: %s", r.Arm, r.Verdict, r.ErrorClass, r.Unverified,
-						r.ErrorMessage)
+				bounded := r.Unverified == 1 || r.Turns > 0 // a run with turns counts as begun
+				if r.Verdict != ledger.Error || r.ErrorClass != test.class || !bounded {
+					t.Errorf("arm %s: %s %s, bounded %v: %s", r.Arm, r.Verdict, r.ErrorClass, bounded, r.ErrorMessage)
 				}
 			}
 		})

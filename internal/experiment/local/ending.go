@@ -55,9 +55,9 @@ type facts struct {
 
 	// What the gateway says: it has seen calls, the service failed the last one, it no longer has
 	// the model, it rejected the last request, a reply was spoiled, or it did not answer for too
-	// long at the end.
-	seen, troubled, lost, rejected, spoiled bool
-	unanswered                              time.Duration
+	// long at the end; unfinished says that it did not complete the last reply to an agent's work.
+	seen, troubled, lost, rejected, spoiled, unfinished bool
+	unanswered                                          time.Duration
 
 	// held is how long the gateway held back calls, if that was long enough to matter, and heldBack
 	// says that the last call never left it: both are fit's own doing.
@@ -226,10 +226,20 @@ var missingData = []missing{
 	{
 		name: "the agent failed because the service did",
 		when: func(f *facts) bool {
-			return f.reason == session.OutcomeError && (f.troubled || f.lost) && !f.faults
+			return (f.reason == session.OutcomeError || f.reason == session.OutcomeNoResult) &&
+				(f.troubled || f.lost) && !f.faults
 		},
 		class: ledger.ErrorProvider,
 		why:   (*facts).cause,
+	},
+	{
+		name:  "the agent took half of a reply for all of it",
+		when:  func(f *facts) bool { return f.reason == session.OutcomeSuccess && f.unfinished && !f.faults },
+		class: ledger.ErrorProvider,
+		why: func(*facts) error {
+			return errors.New("the model's service did not complete its last reply, and the agent ended as if it had")
+		},
+		unverified: true, // its own commands may make calls
 	},
 	{
 		name:       "the container broke under the agent",
@@ -330,6 +340,7 @@ func (a *attempt) facts(ctx context.Context, end ending, start error) *facts {
 		lost:       a.anySeat((*gateway.Seat).Lost),
 		rejected:   a.anySeat((*gateway.Seat).Rejected),
 		spoiled:    a.anySeat((*gateway.Seat).Spoiled),
+		unfinished: a.anySeat((*gateway.Seat).Unfinished),
 		unanswered: a.unanswered(),
 		paused:     a.pauses.look(time.Now()),
 		unstarted:  a.watched.failure(),

@@ -91,6 +91,16 @@ func TestHowAnAttemptEnds(t *testing.T) {
 		"a failure because of the service": {
 			func(f *facts) { f.troubled = true }, "the agent failed because the service did",
 		},
+		"a failure because of the service, of which the agent says nothing": {
+			func(f *facts) { f.reason, f.troubled = session.OutcomeNoResult, true }, "the agent failed because the service did",
+		},
+		"a reply that breaks off, and an agent that does not notice": {
+			func(f *facts) { f.reason, f.unfinished = session.OutcomeSuccess, true },
+			"the agent took half of a reply for all of it",
+		},
+		"a reply that breaks off on purpose": {
+			func(f *facts) { f.reason, f.unfinished, f.faults = session.OutcomeSuccess, true, true }, "",
+		},
 		"a model that is gone": {
 			func(f *facts) { f.lost = true }, "the agent failed because the service did",
 		},

@@ -333,9 +333,9 @@ func (c Capture) check(at string) error {
 
 func (f Fault) check(at string) error {
 	switch f.Stream {
-	case "", "cut", "error", "hang", "drop":
+	case "", "cut", "end", "error", "hang", "drop":
 	default:
-		return mistakeAt(at+".stream", "want cut, error, hang or drop, got %q", f.Stream)
+		return mistakeAt(at+".stream", "want cut, end, error, hang or drop, got %q", f.Stream)
 	}
 	switch {
 	case f.Status == 0 && f.Stream == "":

@@ -288,7 +288,7 @@ func TestMistakesInAScriptAreFoundWithTheirPlace(t *testing.T) {
 		`{"turns": [{"calls": [{"mcp": "ask"}]}]}`:                                                "want server/tool",
 		`{"turns": [{"fault": {}}]}`:                                                              `a fault needs a "status" or a "stream"`,
 		`{"turns": [{"fault": {"status": 200}}]}`:                                                 "want an error status from 400 to 599, got 200",
-		`{"turns": [{"fault": {"stream": "explode"}}]}`:                                           "want cut, error, hang or drop",
+		`{"turns": [{"fault": {"stream": "explode"}}]}`:                                           "want cut, end, error, hang or drop",
 		`{"turns": [{"cases": [{"text": "x"}]}]}`:                                                 `a case needs a "when"`,
 		`{"turns": [{"cases": [{"when": {"prompt": "re:("}, "text": "x"}]}]}`:                     "turns[0].cases[0].when.prompt: error parsing regexp",
 		`{"turns": [{"choices": [{"text": "x", "weight": -1}]}]}`:                                 "a weight is negative",

@@ -230,7 +230,7 @@ type Fault struct {
 	Message string `json:"message,omitempty"`
 	// RetryAfter is the header of that name: seconds or a date.
 	RetryAfter string `json:"retry_after,omitempty"`
-	// Stream damages the reply on its way: "cut", "error", "hang" or "drop".
+	// Stream damages the reply on its way: "cut", "end", "error", "hang" or "drop".
 	Stream string `json:"stream,omitempty"`
 	// After is the number of events sent before the stream is spoilt; 0 is half of them.
 	After int `json:"after,omitempty"`

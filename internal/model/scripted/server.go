@@ -266,6 +266,7 @@ func (x exchange) failStream(w *countingWriter, r *http.Request, reply reply, fa
 	case "hang":
 		w.flush()
 		<-r.Context().Done()
+	case "end":
 	default:
 		w.flush()
 		panic(http.ErrAbortHandler)
@@ -284,6 +285,8 @@ func (x exchange) sendWhole(w *countingWriter, r *http.Request, whole any, fault
 	switch {
 	case fault == nil:
 		writeJSON(w, http.StatusOK, data)
+	case fault.Stream == "end":
+		writeJSON(w, http.StatusOK, data[:len(data)/2])
 	case fault.Stream == "error":
 		writeJSON(w, http.StatusInternalServerError, x.ErrorBody(http.StatusInternalServerError, fault.apiError()))
 	default:

@@ -114,7 +114,9 @@ var requestTypes = []string{
 }
 
 var (
-	accountWords = lazyregexp.New(`(?i)usage limit|credit balance|quota|billing|too many requests|` +
+	accountWords = lazyregexp.New(`(?i)usage limit|credit balance|quota|billing|subscription|too many requests|` +
+		`api[ _-]?key|(?:token|credentials?|login) (?:has |have |is |are )?(?:been )?(?:expired|revoked|invalid|not valid)|` +
+		`organi[sz]ation must be verified|access to (?:this|the) model|operation not allowed|` +
 		`(?:organi[sz]ation|account) (?:has been|is|was) (?:disabled|deactivated|suspended|restricted|not active)|` +
 		`location is not supported|(?:country|region|territory)[^.]* not supported|` +
 		`not (?:available|supported) in your (?:country|region|location)`)
