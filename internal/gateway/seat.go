@@ -333,8 +333,8 @@ func (s *Seat) Rejected() bool {
 }
 
 // Failures returns how many calls of the member that carry a turn failed because of the service, or
-// were refused by it or given up by the member and repeated, and how many others were. A model may have been asked in
-// all of them, and whatever made them fail may have seen its answer.
+// were refused by it or given up by the member and repeated, and how many others were. A model may
+// have been asked in all of them, and whatever made them fail may have seen its answer.
 func (s *Seat) Failures() (failed, refused int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

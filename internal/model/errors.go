@@ -158,11 +158,15 @@ func isOverflow(status int, api *wire.APIError) bool {
 	if api.Code == "context_length_exceeded" {
 		return true
 	}
-	if api.Fault(status) != wire.FaultRequest || status != http.StatusBadRequest && status != http.StatusRequestEntityTooLarge && status != 0 {
+	if api.Fault(status) != wire.FaultRequest {
+		return false
+	}
+	tooLarge := status == http.StatusRequestEntityTooLarge
+	if !tooLarge && status != http.StatusBadRequest && status != 0 {
 		return false
 	}
 	message := strings.ToLower(api.Message)
-	return status == http.StatusRequestEntityTooLarge ||
+	return tooLarge ||
 		slices.ContainsFunc(overflowWords, func(words string) bool { return strings.Contains(message, words) })
 }
 

@@ -55,8 +55,8 @@
 //	{"fault": {"stream": "cut", "times": 1}, "text": "…"}                     half a stream, then the whole
 //
 // "status" is an HTTP error with "type", "code" and "message"; "stream" is "cut" (the connection
-// breaks), "end" (half of the reply, as if that were all), "error" (an error event), "hang" (silence)
-// or "drop" (closed before the first byte).
+// breaks), "end" (half of the reply, as if that were all), "error" (an error event), "hang"
+// (silence) or "drop" (closed before the first byte).
 // "after" is the number of events sent before the fault, half of them by default. Without "times"
 // it is forever.
 //
