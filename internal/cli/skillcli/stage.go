@@ -1,15 +1,11 @@
 package skillcli
 
 import (
-	"archive/tar"
 	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"os"
-	"path"
 	"path/filepath"
 
 	"github.com/fit-eval/fit/internal/cli/console"
@@ -80,9 +76,9 @@ func stageFormer(ctx context.Context, con *console.Console, dir, against, to str
 	if err != nil {
 		return staged{}, err
 	}
-	of := sha
+	of := sha + ":" // a tree: the archive of a commit begins with a comment
 	if rel != "." {
-		of += ":" + filepath.ToSlash(rel)
+		of += filepath.ToSlash(rel)
 	}
 	var archive bytes.Buffer
 	err = git.Run(ctx, git.Command{Dir: top, Args: []string{"archive", "--format=tar", of}, Stdout: &archive})
@@ -93,7 +89,8 @@ func stageFormer(ctx context.Context, con *console.Console, dir, against, to str
 	if err != nil {
 		return staged{}, err
 	}
-	if err = unpackTar(&archive, room.Path); err == nil {
+	unpack := tree.Unpack{MaxBytes: maxArchive, NoLinks: true}
+	if err = unpack.Dir(&archive, room.Path); err == nil {
 		if _, missing := os.Stat(filepath.Join(room.Path, skill.FileName)); missing != nil {
 			err = console.Usagef("--against %s: there is no SKILL.md in that revision", against)
 		}
@@ -107,36 +104,3 @@ func stageFormer(ctx context.Context, con *console.Console, dir, against, to str
 
 // maxArchive bounds a former version.
 const maxArchive = 64 << 20
-
-// unpackTar writes the regular files of an archive. Links are left out.
-func unpackTar(archive io.Reader, dir string) error {
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return err
-	}
-	defer root.Close()
-	reader := tar.NewReader(io.LimitReader(archive, maxArchive))
-	for {
-		header, err := reader.Next()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		name := path.Clean(header.Name)
-		if header.Typeflag != tar.TypeReg || !filepath.IsLocal(filepath.FromSlash(name)) {
-			continue
-		}
-		if err := root.MkdirAll(filepath.FromSlash(path.Dir(name)), 0o755); err != nil {
-			return err
-		}
-		content, err := io.ReadAll(reader)
-		if err == nil {
-			err = root.WriteFile(filepath.FromSlash(name), content, fs.FileMode(header.Mode)&0o755|0o600)
-		}
-		if err != nil {
-			return err
-		}
-	}
-}
