@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/fit-eval/fit/internal/agent"
-	"github.com/fit-eval/fit/internal/jsonenc"
 	"github.com/fit-eval/fit/internal/sandbox"
 )
 
@@ -149,9 +148,9 @@ type toolServers []agent.MCPServer
 
 // File returns the servers in the form of most agents' settings files, in which HTTP servers have a
 // type that agents name differently; empty without servers.
-func (servers toolServers) File(httpType string) (string, error) {
+func (servers toolServers) File(httpType string) string {
 	if len(servers) == 0 {
-		return "", nil
+		return ""
 	}
 	entries := map[string]object{}
 	for _, server := range servers {
@@ -166,8 +165,7 @@ func (servers toolServers) File(httpType string) (string, error) {
 			"env": nonNil(server.Env), "tools": []string{"*"},
 		}
 	}
-	encoded, err := jsonenc.Marshal(object{"mcpServers": entries})
-	return string(encoded), err
+	return toJSON(object{"mcpServers": entries})
 }
 
 func nonNil(m map[string]string) map[string]string {

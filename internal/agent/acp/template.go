@@ -9,12 +9,14 @@ import (
 	"strings"
 	"text/template"
 	"text/template/parse"
+
+	"github.com/fit-eval/fit/internal/jsonenc"
 )
 
 // render fills in a template of package text/template. Execute of that package is not used: it
 // calls methods by names that are known at run time only, so that the linker could drop no exported
-// method of any type, and the program would be 5 MB larger.
-func render(text string, v values) (string, error) {
+// method of any type, and the program would be 5 MB larger. As there, a mistake is a panic inside.
+func render(text string, v values) (filled string, err error) {
 	if !strings.Contains(text, "{{") {
 		return text, nil
 	}
@@ -22,11 +24,16 @@ func render(text string, v values) (string, error) {
 	if err != nil {
 		return "", errors.New(strings.TrimPrefix(err.Error(), "template: :"))
 	}
+	defer func() {
+		if mistake := recover(); mistake != nil {
+			filled, err = "", fmt.Errorf("%v", mistake)
+		}
+	}()
 	r := rendering{variables: []variable{{"$", v}}}
 	if tree := trees[""]; tree != nil {
-		err = r.walk(tree.Root, v)
+		r.walk(tree.Root, v)
 	}
-	return r.out.String(), err
+	return r.out.String(), nil
 }
 
 // rendering is a template that is being filled in.
@@ -40,31 +47,31 @@ type variable struct {
 	value any
 }
 
-// How a range ends early.
-var (
-	errBreak    = errors.New("break outside of a range")
-	errContinue = errors.New("continue outside of a range")
+// flow says how a range goes on after a part of its list.
+type flow int
+
+const (
+	onward flow = iota
+	nextElement
+	endOfRange
 )
 
 // walk writes a part of a template, in which the dot has a value.
-func (r *rendering) walk(node parse.Node, dot any) error {
+func (r *rendering) walk(node parse.Node, dot any) flow {
 	switch node := node.(type) {
 	case *parse.TextNode:
 		r.out.Write(node.Text)
-	case *parse.CommentNode:
 	case *parse.ActionNode:
-		value, err := r.pipe(node.Pipe, dot)
-		if err == nil && len(node.Pipe.Decl) == 0 {
+		if value := r.pipe(node.Pipe, dot); len(node.Pipe.Decl) == 0 {
 			fmt.Fprint(&r.out, value)
 		}
-		return err
 	case *parse.ListNode:
 		if node == nil {
-			return nil
+			return onward
 		}
 		for _, part := range node.Nodes {
-			if err := r.walk(part, dot); err != nil {
-				return err
+			if then := r.walk(part, dot); then != onward {
+				return then
 			}
 		}
 	case *parse.IfNode:
@@ -74,24 +81,20 @@ func (r *rendering) walk(node parse.Node, dot any) error {
 	case *parse.RangeNode:
 		return r.branch(&node.BranchNode, dot)
 	case *parse.BreakNode:
-		return errBreak
+		return endOfRange
 	case *parse.ContinueNode:
-		return errContinue
+		return nextElement
 	default:
-		return fmt.Errorf("%s cannot be used here", node)
+		panic(fmt.Sprintf("%s cannot be used here", node))
 	}
-	return nil
+	return onward
 }
 
 // branch writes the list of an if, a with or a range, or what stands after its else.
-func (r *rendering) branch(node *parse.BranchNode, dot any) error {
+func (r *rendering) branch(node *parse.BranchNode, dot any) flow {
 	defer func(outside int) { r.variables = r.variables[:outside] }(len(r.variables))
-	value, err := r.pipe(node.Pipe, dot)
-	if err != nil {
-		return err
-	}
-	truth, _ := template.IsTrue(value)
-	switch {
+	value := r.pipe(node.Pipe, dot)
+	switch truth := isTrue(value); {
 	case node.NodeType == parse.NodeRange:
 		return r.each(node, value, dot)
 	case !truth:
@@ -104,53 +107,44 @@ func (r *rendering) branch(node *parse.BranchNode, dot any) error {
 }
 
 // each writes the list of a range once for each element of a value.
-func (r *rendering) each(node *parse.BranchNode, value, dot any) error {
-	keys, elements, err := elementsOf(value)
-	if err == nil && len(elements) == 0 {
+func (r *rendering) each(node *parse.BranchNode, value, dot any) flow {
+	elements := elementsOf(value)
+	if len(elements) == 0 {
 		return r.walk(node.ElseList, dot)
 	}
 	inside := len(r.variables)
-	for i, element := range elements {
+	for _, pair := range elements {
 		r.variables = r.variables[:inside]
-		switch declared := node.Pipe.Decl; len(declared) {
-		case 1:
-			r.set(declared[0], element)
-		case 2:
-			r.set(declared[0], keys[i])
-			r.set(declared[1], element)
+		for i, declared := range node.Pipe.Decl {
+			r.set(declared, pair[2-len(node.Pipe.Decl)+i])
 		}
-		if err = r.walk(node.List, element); errors.Is(err, errBreak) {
-			return nil
-		} else if err != nil && !errors.Is(err, errContinue) {
-			return err
+		if r.walk(node.List, pair[1]) == endOfRange {
+			break
 		}
-		err = nil
 	}
-	return err
+	return onward
 }
 
-// elementsOf returns what a range goes through: a list, a map by its keys, or a number.
-func elementsOf(value any) (keys, elements []any, err error) {
-	v := reflect.ValueOf(value)
-	switch v.Kind() {
+// elementsOf returns what a range goes through, with its keys: a list, a map or a number.
+func elementsOf(value any) (pairs [][2]any) {
+	switch v := reflect.ValueOf(value); v.Kind() {
 	case reflect.Int:
 		for i := range value.(int) {
-			keys, elements = append(keys, i), append(elements, i)
+			pairs = append(pairs, [2]any{i, i})
 		}
 	case reflect.Slice:
 		for i := range v.Len() {
-			keys, elements = append(keys, i), append(elements, v.Index(i).Interface())
+			pairs = append(pairs, [2]any{i, v.Index(i).Interface()})
 		}
 	case reflect.Map:
-		for _, key := range slices.SortedFunc(slices.Values(v.MapKeys()), func(a, b reflect.Value) int {
-			return cmp.Compare(a.String(), b.String())
-		}) {
-			keys, elements = append(keys, key.Interface()), append(elements, v.MapIndex(key).Interface())
+		for _, key := range v.MapKeys() {
+			pairs = append(pairs, [2]any{key.Interface(), v.MapIndex(key).Interface()})
 		}
+		slices.SortFunc(pairs, func(a, b [2]any) int { return order(a[0], b[0]) })
 	default:
-		return nil, nil, fmt.Errorf("range goes through a list, not through %v", value)
+		panic(fmt.Sprintf("range goes through a list, not through %v", value))
 	}
-	return keys, elements, nil
+	return pairs
 }
 
 func (r *rendering) set(name *parse.VariableNode, value any) {
@@ -159,71 +153,56 @@ func (r *rendering) set(name *parse.VariableNode, value any) {
 
 // pipe returns the value of commands of which each gets the value of the one before as its last
 // argument.
-func (r *rendering) pipe(pipe *parse.PipeNode, dot any) (value any, err error) {
-	for i, command := range pipe.Cmds {
-		var last []any
-		if i > 0 {
-			last = []any{value}
-		}
-		if value, err = r.evaluate(command.Args[0], command.Args[1:], last, dot); err != nil {
-			return nil, err
-		}
+func (r *rendering) pipe(pipe *parse.PipeNode, dot any) (value any) {
+	var last []any
+	for _, command := range pipe.Cmds {
+		value = r.evaluate(command.Args[0], command.Args[1:], last, dot)
+		last = []any{value}
 	}
 	for _, declared := range pipe.Decl {
-		at := len(r.variables) - 1
-		for pipe.IsAssign && at >= 0 && r.variables[at].name != declared.Ident[0] {
-			at--
-		}
-		if pipe.IsAssign && at >= 0 {
-			r.variables[at].value = value
+		if pipe.IsAssign {
+			r.variable(declared.Ident[0]).value = value
 		} else {
 			r.set(declared, value)
 		}
 	}
-	return value, nil
+	return value
+}
+
+// variable returns the innermost variable of a name, which the parser has seen declared.
+func (r *rendering) variable(name string) *variable {
+	at := len(r.variables) - 1
+	for r.variables[at].name != name {
+		at--
+	}
+	return &r.variables[at]
 }
 
 // evaluate returns the value of an operand, or what a function or a method returns for arguments.
-func (r *rendering) evaluate(node parse.Node, argumentNodes []parse.Node, last []any, dot any) (any, error) {
+func (r *rendering) evaluate(node parse.Node, argumentNodes []parse.Node, last []any, dot any) any {
+	function, _ := node.(*parse.IdentifierNode)
 	var arguments []any
 	for _, argument := range argumentNodes {
-		value, err := r.evaluate(argument, nil, nil, dot)
-		if err != nil {
-			return nil, err
+		value := r.evaluate(argument, nil, nil, dot)
+		if function != nil && (function.Ident == "or" && isTrue(value) || function.Ident == "and" && !isTrue(value)) {
+			return value // whatever the others are
 		}
 		arguments = append(arguments, value)
-		truth, _ := template.IsTrue(value)
-		name, _ := node.(*parse.IdentifierNode)
-		if name != nil && (name.Ident == "or" && truth || name.Ident == "and" && !truth) {
-			return value, nil // whatever the others are
-		}
 	}
 	arguments = append(arguments, last...)
-	var value any
+	value := dot
 	var names []string
 	switch node := node.(type) {
 	case *parse.IdentifierNode:
-		return apply(node.Ident, arguments)
+		value = functions()[node.Ident]
 	case *parse.FieldNode:
-		value, names = dot, node.Ident
+		names = node.Ident
 	case *parse.VariableNode:
-		names = node.Ident[1:]
-		for _, one := range slices.Backward(r.variables) {
-			if one.name == node.Ident[0] {
-				value = one.value
-				break
-			}
-		}
+		value, names = r.variable(node.Ident[0]).value, node.Ident[1:]
 	case *parse.ChainNode:
-		inner, err := r.evaluate(node.Node, nil, nil, dot)
-		if err != nil {
-			return nil, err
-		}
-		value, names = inner, node.Field
+		value, names = r.evaluate(node.Node, nil, nil, dot), node.Field
 	case *parse.PipeNode:
-		return r.pipe(node, dot)
-	case *parse.DotNode:
-		value = dot
+		value = r.pipe(node, dot)
 	case *parse.StringNode:
 		value = node.Text
 	case *parse.BoolNode:
@@ -233,46 +212,125 @@ func (r *rendering) evaluate(node parse.Node, argumentNodes []parse.Node, last [
 			value = int(node.Int64)
 		}
 	}
-	if len(names) == 0 && len(arguments) > 0 {
-		return nil, fmt.Errorf("%s takes no arguments", node)
+	for _, name := range names {
+		value = member(value, name)
 	}
-	for i, name := range names {
-		var err error
-		var given []any
-		if i == len(names)-1 {
-			given = arguments
+	if called := reflect.ValueOf(value); called.Kind() == reflect.Func {
+		var in []reflect.Value
+		for _, argument := range arguments {
+			in = append(in, reflect.ValueOf(argument))
 		}
-		if value, err = member(value, name, given); err != nil {
-			return nil, err
-		}
+		return called.Call(in)[0].Interface()
 	}
-	return value, nil
+	if len(arguments) > 0 {
+		panic(fmt.Sprintf("%s takes no arguments", node))
+	}
+	return value
 }
 
-// member returns a field, an entry of a map, or what one of the methods for templates returns.
-func member(of any, name string, arguments []any) (any, error) {
-	var texts []string
-	for _, argument := range arguments {
-		texts = append(texts, fmt.Sprint(argument))
+// member returns a field, an entry of a map, or one of the methods for templates.
+func member(of any, name string) any {
+	switch of := of.(type) {
+	case values:
+		switch name {
+		case "First":
+			return of.First
+		case "FromAnywhere":
+			return of.FromAnywhere
+		}
+	case toolServers:
+		if name == "File" {
+			return of.File
+		}
 	}
-	switch v, _ := of.(values); {
-	case name == "First" && len(texts) > 0:
-		return v.First(texts...), nil
-	case name == "FromAnywhere" && len(texts) == 1:
-		return v.FromAnywhere(texts[0]), nil
+	v := reflect.ValueOf(of)
+	if v.Kind() == reflect.Map {
+		return v.MapIndex(reflect.ValueOf(name)).Interface()
 	}
-	if servers, ok := of.(toolServers); ok && name == "File" && len(texts) == 1 {
-		return servers.File(texts[0])
+	return v.FieldByName(name).Interface()
+}
+
+// functions are those that a template may name.
+func functions() map[string]any {
+	undecided := func(all ...any) any { return all[len(all)-1] } // by those before the last
+	return map[string]any{
+		"and":      undecided,
+		"eq":       equal,
+		"ge":       func(a, b any) bool { return order(a, b) >= 0 },
+		"gt":       func(a, b any) bool { return order(a, b) > 0 },
+		"html":     template.HTMLEscaper,
+		"index":    index,
+		"js":       template.JSEscaper,
+		"json":     toJSON,
+		"le":       func(a, b any) bool { return order(a, b) <= 0 },
+		"len":      func(of any) int { return reflect.ValueOf(of).Len() },
+		"lt":       func(a, b any) bool { return order(a, b) < 0 },
+		"ne":       func(a, b any) bool { return !equal(a, b) },
+		"not":      func(value any) bool { return !isTrue(value) },
+		"or":       undecided,
+		"print":    fmt.Sprint,
+		"printf":   fmt.Sprintf,
+		"println":  fmt.Sprintln,
+		"slice":    slice,
+		"urlquery": template.URLQueryEscaper,
 	}
-	var found reflect.Value
-	switch v := reflect.ValueOf(of); v.Kind() {
-	case reflect.Struct:
-		found = v.FieldByName(name)
-	case reflect.Map:
-		found = v.MapIndex(reflect.ValueOf(name))
+}
+
+func isTrue(value any) bool {
+	truth, _ := template.IsTrue(value)
+	return truth
+}
+
+func toJSON(value any) string {
+	encoded, err := jsonenc.Marshal(value)
+	if err != nil {
+		panic(err)
 	}
-	if !found.IsValid() || len(arguments) > 0 {
-		return nil, fmt.Errorf("there is no %s", name)
+	return string(encoded)
+}
+
+// index returns an element of a list or of a text or an entry of a map, each of which may hold the
+// next.
+func index(of any, at ...any) any {
+	for _, key := range at {
+		v := reflect.ValueOf(of)
+		if v.Kind() == reflect.Map {
+			of = reflect.Zero(v.Type().Elem()).Interface()
+			if entry := v.MapIndex(reflect.ValueOf(key)); entry.IsValid() {
+				of = entry.Interface()
+			}
+		} else {
+			of = v.Index(key.(int)).Interface()
+		}
 	}
-	return found.Interface(), nil
+	return of
+}
+
+// slice returns a part of a list or a text.
+func slice(of any, bounds ...int) any {
+	v := reflect.ValueOf(of)
+	limits := append(bounds, []int{0, v.Len()}[len(bounds):]...)
+	return v.Slice(limits[0], limits[1]).Interface()
+}
+
+// equal reports whether a value equals one of several of its type.
+func equal(a, b any, others ...any) bool {
+	return slices.ContainsFunc(append(others, b), func(b any) bool {
+		if reflect.TypeOf(a) != reflect.TypeOf(b) {
+			panic(fmt.Sprintf("%v and %v are of different types", a, b))
+		}
+		return a == b
+	})
+}
+
+// order compares texts or numbers.
+func order(a, b any) int {
+	switch a := a.(type) {
+	case string:
+		return cmp.Compare(a, b.(string))
+	case int:
+		return cmp.Compare(a, b.(int))
+	default:
+		return cmp.Compare(a.(float64), b.(float64))
+	}
 }

@@ -14,7 +14,8 @@ func TestTemplatesMeanWhatPackageTemplateSays(t *testing.T) {
 	texts := []string{
 		"{{.Model}} {{.Retries}} {{.Restricted}}", "{{if .URL}}{{.URL}}/v1{{else}}none{{end}}",
 		`{{if eq .Protocol "x"}}1{{else if ne .Protocol "chat"}}2{{else}}3{{end}}`,
-		`{{or .Proxy "x"}} {{or "" 0 .Model}} {{and .Model .URL}} {{not .Restricted}} {{and .Restricted .Missing}}`,
+		`{{or .Proxy "x"}} {{or "" 0 .Model}}`,
+		` {{and .Model .URL}} {{or .Key}} {{not .Restricted}} {{and .Restricted .Missing}}`,
 		`{{json .Denied}} {{json (print .URL "/v1")}} {{.Denied}} {{len .Denied}} {{len .Model}}`,
 		`{{range .Denied}}[{{.}}]{{else}}none{{end}}`,
 		`{{range $i, $e := .Denied}}{{$i}}{{$e}}{{if eq $i 1}}{{break}}{{end}},{{end}}`,
