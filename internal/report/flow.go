@@ -33,6 +33,11 @@ func (g *Group) follow(attempts []ledger.Record) {
 	f := &Flow{Planned: g.Totals.Planned, Started: len(last), Graded: g.Totals.Runs}
 	f.Limited, _ = byCount(g.Limits)
 	retried, held := map[ledger.Cell]bool{}, map[ledger.Cell]bool{}
+	for cell, n := range last {
+		if n > 1 { // also where the records of earlier attempts are gone
+			retried[cell] = true
+		}
+	}
 	for i := range attempts {
 		r := &attempts[i]
 		if r.Attempt < last[r.Cell()] {
@@ -40,7 +45,6 @@ func (g *Group) follow(attempts []ledger.Record) {
 				f.Why = map[string]int{}
 			}
 			f.Why[r.ErrorClass]++
-			retried[r.Cell()] = true
 		}
 		if r.HeldMs > 0 {
 			held[r.Cell()] = true

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/fit-eval/fit/ledger"
+	"github.com/fit-eval/fit/stats"
 )
 
 // brokenFirst puts a broken attempt, which was paid for, before each of the first n runs.
@@ -74,4 +75,27 @@ func TestBrokenAttemptsAreInTheRatios(t *testing.T) {
 		brokenFirst(armRuns("b", repeat("PPP", 12)...), 36))
 	wantIn(t, textOf(t, c), "cost: ×1.60")
 	wantIn(t, textOf(t, c), "agent time: ×1.60")
+}
+
+// TestAttemptsWhoseRecordsAreGoneAreRetries: damaged lines that are left out may hold the errors
+// after which runs were drawn again.
+func TestAttemptsWhoseRecordsAreGoneAreRetries(t *testing.T) {
+	claim := func(attempt int) (string, int) {
+		b := armRuns("b", repeat("PPP", 12)...)
+		for i := range b {
+			b[i].Attempt = attempt
+		}
+		r := build(t, Input{Records: slices.Concat(armRuns("a", repeat("FFF", 12)...), b), K: []int{1}})
+		c, err := Compare(&r.Groups[0], &r.Groups[1], CompareConfig{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(c.Decision.Claim), r.Groups[1].Flow.Retried
+	}
+	if claimed, retried := claim(1); claimed != string(stats.Improved) || retried != 0 {
+		t.Errorf("first attempts: %s, %d retried", claimed, retried)
+	}
+	if claimed, retried := claim(2); claimed == string(stats.Improved) || retried != 36 {
+		t.Errorf("second attempts without the first: %s, %d retried", claimed, retried)
+	}
 }

@@ -96,12 +96,23 @@ func (g *Group) countRuns(holds func(r *ledger.Record) bool) int {
 	return n
 }
 
-// redrawsOf counts, by cell, the attempts that ended in an error after the agent had begun to work.
+// redrawsOf counts, by cell, the attempts that ended in an error after the agent had begun to work,
+// and those whose records are gone, which may have.
 func redrawsOf(attempts []ledger.Record) map[ledger.Cell]int {
-	found := map[ledger.Cell]int{}
+	found, gone := map[ledger.Cell]int{}, map[ledger.Cell]int{}
+	for _, r := range ledger.Last(attempts) {
+		gone[r.Cell()] = r.Attempt
+	}
 	for i := range attempts {
-		if r := &attempts[i]; r.Verdict == ledger.Error && begun(r) {
+		r := &attempts[i]
+		gone[r.Cell()]--
+		if r.Verdict == ledger.Error && begun(r) {
 			found[r.Cell()]++
+		}
+	}
+	for cell, n := range gone {
+		if n > 0 {
+			found[cell] += n
 		}
 	}
 	return found
