@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -176,6 +177,14 @@ var missingData = []missing{
 		why:   func(f *facts) error { return f.start },
 	},
 	{
+		name: "the agent was killed before its first turn",
+		when: func(f *facts) bool {
+			return f.turns == 0 && !f.forgeable && errors.Is(cmp.Or(f.start, f.err), agent.ErrKilled)
+		},
+		class: ledger.ErrorAgentKilled,
+		why:   func(f *facts) error { return cmp.Or(f.start, f.err) },
+	},
+	{
 		name:  "the agent did not start",
 		when:  func(f *facts) bool { return f.start != nil },
 		class: ledger.ErrorAgentStart,
@@ -282,6 +291,9 @@ var missingData = []missing{
 	},
 }
 
+// asked are the classes of errors before the first turn that a model's reply may have caused.
+var asked = []string{ledger.ErrorAgentStart, ledger.ErrorAgentKilled, ledger.ErrorProvider}
+
 // decide returns the row that applies; nil for an attempt that is graded.
 func (f *facts) decide() *missing {
 	f.weigh()
@@ -300,8 +312,7 @@ func (a *attempt) agentEnded(ctx context.Context, end ending, start error) bool 
 	a.record.FailedCalls = failed
 	if m := f.decide(); m != nil {
 		a.record.Begun = a.opaque() && !errors.Is(start, sandbox.ErrBroken) ||
-			(m.class == ledger.ErrorAgentStart || m.class == ledger.ErrorProvider) &&
-				f.refused(a.record.Gateway == "on")
+			slices.Contains(asked, m.class) && f.refused(a.record.Gateway == "on")
 		a.record.FailedCalls += refused // it is asked again, by the next attempt
 		if m.class == ledger.ErrorBudget {
 			a.record.BudgetOf = f.budgetOf

@@ -2,6 +2,7 @@ package local
 
 import (
 	"errors"
+	"fmt"
 	"syscall"
 	"testing"
 	"time"
@@ -138,7 +139,11 @@ func TestHowAnAttemptEnds(t *testing.T) {
 		},
 		"an agent that was killed before its first turn": {
 			func(f *facts) { f.reason, f.err, f.turns = session.OutcomeNoResult, agent.ErrKilled, 0 },
-			"the model completed no turn",
+			"the agent was killed before its first turn",
+		},
+		"an agent that was killed while it started": {
+			func(f *facts) { f.start, f.turns = fmt.Errorf("initialize: %w", agent.ErrKilled), 0 },
+			"the agent was killed before its first turn",
 		},
 		"an agent that shows no turns, and was killed": {
 			func(f *facts) {
