@@ -132,6 +132,9 @@ func runCompare(ctx context.Context, con *console.Console, registry *agent.Regis
 	args []string,
 ) error {
 	failOn := console.List(opts.failOn)
+	if opts.changed("fail-on") && len(failOn) == 0 { // such as an unset variable: a gate that is none
+		return console.Usagef("--fail-on is empty: name one or more of %s", strings.Join(claims, ", "))
+	}
 	for _, claim := range failOn {
 		if !slices.Contains(claims, claim) {
 			return console.Usagef("--fail-on %s: must be one of %s", claim, strings.Join(claims, ", "))
