@@ -111,6 +111,7 @@ soak:
 	FIT_SOAK=1 $(GO) test ./internal/cli ./internal/cli/benchmarkcli -count=1 -timeout 30m -run 'KilledAt|ShippedFamilies' -v
 	FIT_SOAK=1 $(GO) test ./redact -count=1 -timeout 30m -run NoSecretSurvives -v
 	FIT_SOAK=1 $(GO) test ./internal/gateway -count=1 -timeout 30m -run Parallel -v
+	FIT_SOAK=1 $(GO) test ./test/promptfoo -count=1 -timeout 30m -v
 	FIT_SOAK_KILLS=40 $(GO) test ./test/teams -count=1 -timeout 60m -v
 	FIT_SOAK=1 $(GO) test ./test/containers ./test/network -count=1 -timeout 30m -run 'Killed|OfATeam|Unprivileged' -v
 	FIT_SOAK=1 $(GO) test ./test/agents -count=1 -timeout 60m -v

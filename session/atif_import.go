@@ -21,8 +21,8 @@ var atifVersion = lazyregexp.New(`^[\[{][\s\S]*"schema_version"\s*:\s*"ATIF-`)
 
 // looksLikeATIF reports whether a document, from its beginning, is a trajectory or a list of them.
 func looksLikeATIF(head []byte) bool {
-	head = bytes.TrimSpace(bytes.TrimPrefix(head, []byte("\xef\xbb\xbf")))
-	return atifVersion.Get().Match(head[:min(len(head), 64<<10)])
+	head = bytes.TrimSpace(bytes.TrimPrefix(head[:min(len(head), 64<<10)], []byte("\xef\xbb\xbf")))
+	return bytes.Contains(head, []byte(`"ATIF-`)) && atifVersion.Get().Match(head)
 }
 
 // ImportATIF reads a trajectory. A document written by ExportATIF gives the session it was written
@@ -145,23 +145,53 @@ func compact(data json.RawMessage) json.RawMessage {
 // decodeATIF reads a document that ExportATIF did not write.
 func decodeATIF(document atifTrajectory, opts Options) *EnrichedSession {
 	fold := NewFold(opts)
+	foldATIF(document, Stamp{}, fold)
+	s := fold.Session()
+	s.Agent, s.Dialect = AgentID(document.Agent.Name), atifName
+	return s
+}
+
+// foldATIF reports a document to a fold, at the place where it is; steps count as lines where it
+// has none.
+func foldATIF(document atifTrajectory, at Stamp, fold *Fold) {
 	fold.Identify(Identity{
 		SessionID: document.SessionID, Version: document.Agent.Version,
 		Model: document.Agent.ModelName,
 	})
-	decodeSteps(document, "", fold)
+	decodeSteps(document, "", at, fold)
 	for _, sub := range document.Subagents {
-		decodeSteps(sub, cmp.Or(sub.TrajectoryID, "subagent"), fold)
+		decodeSteps(sub, cmp.Or(sub.TrajectoryID, "subagent"), at, fold)
 	}
-	reportFinal(document, fold)
-	s := fold.Session()
-	s.Agent, s.Dialect = AgentID(document.Agent.Name), "atif"
-	return s
+	reportFinal(document, at, fold)
 }
 
-func decodeSteps(t atifTrajectory, parent string, to *Fold) {
+const atifName = "atif"
+
+// ATIF is the dialect of trajectories: a document is one event.
+func ATIF() Dialect {
+	return Dialect{
+		Name:      atifName,
+		Recognise: looksLikeATIF,
+		New:       func() Decoder { return atifDecoder{} },
+	}
+}
+
+type atifDecoder struct{}
+
+// Decode reports the steps of a document.
+func (atifDecoder) Decode(event []byte, at Stamp, to *Fold) {
+	var document atifTrajectory
+	if json.Unmarshal(event, &document) != nil {
+		to.ParseError()
+		return
+	}
+	foldATIF(document, at, to)
+}
+
+func decodeSteps(t atifTrajectory, parent string, at Stamp, to *Fold) {
 	for i, step := range t.Steps {
-		o := Origin{Stamp: Stamp{Line: int64(i + 1)}, NativeMs: ParseTime(step.Timestamp), Parent: parent}
+		o := Origin{Stamp: at, NativeMs: ParseTime(step.Timestamp), Parent: parent}
+		o.Line = cmp.Or(o.Line, int64(i+1))
 		said := strings.Join(step.Message, "\n")
 		switch step.Source {
 		case "agent":
@@ -208,9 +238,9 @@ func decodeAgentStep(step atifStep, said string, o Origin, to *Fold) {
 }
 
 // reportFinal takes the document's totals if its steps have none.
-func reportFinal(document atifTrajectory, to *Fold) {
+func reportFinal(document atifTrajectory, at Stamp, to *Fold) {
 	if m := document.FinalMetrics; m != nil && to.UsageReports() == 0 {
-		to.Usage(Origin{}, UsageReport{
+		to.Usage(Origin{Stamp: at}, UsageReport{
 			CostUSD: m.CostUSD, Tokens: TokenUsage{
 				InputTokens: max(0, m.Prompt-m.Cached), OutputTokens: m.Completion,
 				CacheReadTokens: m.Cached,

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fit-eval/fit/internal/inspectlog"
 	"github.com/fit-eval/fit/internal/near"
 	"github.com/fit-eval/fit/session"
 )
@@ -113,7 +114,8 @@ func (r *Registry) First(ctx context.Context, host Host) (Agent, Installation, e
 	return nil, Installation{}, errors.New("no agent is installed; see fit doctor")
 }
 
-// Dialects returns the dialects of all agents in order, each name once.
+// Dialects returns the dialects of all agents in order, each name once, and those of the traces of
+// other harnesses.
 func (r *Registry) Dialects() session.Dialects {
 	var all session.Dialects
 	add := func(dialects []session.Dialect) {
@@ -129,6 +131,7 @@ func (r *Registry) Dialects() session.Dialects {
 	for _, scheme := range r.schemes {
 		add(scheme.Dialects)
 	}
+	add([]session.Dialect{session.ATIF(), inspectlog.Dialect()})
 	return all
 }
 

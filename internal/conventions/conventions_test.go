@@ -111,6 +111,8 @@ var rooms = map[string][]string{
 	"containertest": {"sandbox"},
 	"cheattest":     {"lazyregexp"},
 	"conventions":   {},
+	"inspectlog":    {"jsondoc", "lazyregexp", "session"},
+	"jsondoc":       {},
 	"jsonenc":       {"display", "jsontape"},
 	"jsonlines":     {},
 	"jsontape":      {},

@@ -10,6 +10,7 @@ import (
 	"os"
 	"strconv"
 
+	"github.com/fit-eval/fit/internal/jsondoc"
 	"github.com/fit-eval/fit/session"
 	"github.com/fit-eval/fit/trace"
 )
@@ -43,7 +44,8 @@ func (t *Trace) inspect() error {
 	defer file.Close()
 	head := make([]byte, documentHead)
 	n, _ := io.ReadFull(file, head) // less is enough
-	if !mayBeDocument(head[:n]) {
+	foreign := t.mayBeForeign(head[:n])
+	if !foreign && !mayBeDocument(head[:n]) {
 		t.seekable = !trace.Packed(head[:n])
 		return nil
 	}
@@ -57,9 +59,45 @@ func (t *Trace) inspect() error {
 	if len(raw) > maxDocument {
 		return fmt.Errorf("%s: a structured document of more than %d bytes", t.Path, maxDocument)
 	}
-	t.doc = parseDocument(raw)
-	t.seekable = t.doc == nil
+	if foreign {
+		t.lines = foreignLines(raw)
+	} else {
+		t.doc = parseDocument(raw)
+	}
+	t.seekable = t.doc == nil && t.lines == nil
 	return nil
+}
+
+// mayBeForeign looks at the beginning of a file: whether it is a trace of another harness, one
+// document or a list of them over several lines.
+func (t *Trace) mayBeForeign(head []byte) bool {
+	head = bytes.TrimSpace(bytes.TrimPrefix(head, byteOrderMark))
+	first, _, more := bytes.Cut(head, []byte("\n"))
+	if len(head) == 0 || head[0] != '{' && head[0] != '[' || head[0] == '{' && (!more || json.Valid(first)) {
+		return false
+	}
+	if head[0] == '[' {
+		head = bytes.TrimSpace(head[1:])
+	}
+	_, known := t.opts.Dialects.Of(head)
+	return known
+}
+
+// foreignLines puts each document of a file in one line; nil if it is broken.
+func foreignLines(raw []byte) []byte {
+	raw, err := jsondoc.Compact(bytes.TrimPrefix(raw, byteOrderMark))
+	if err != nil || raw[0] == '{' {
+		return raw
+	}
+	var documents []json.RawMessage
+	if json.Unmarshal(raw, &documents) != nil {
+		return nil
+	}
+	var lines []byte
+	for _, document := range documents {
+		lines = append(append(lines, document...), '\n')
+	}
+	return lines
 }
 
 // mayBeDocument looks at the beginning of a file: the first members of a structured document are

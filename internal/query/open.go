@@ -11,6 +11,7 @@ import (
 	"os"
 	"slices"
 
+	"github.com/fit-eval/fit/internal/inspectlog"
 	"github.com/fit-eval/fit/session"
 	"github.com/fit-eval/fit/trace"
 )
@@ -41,6 +42,8 @@ type Trace struct {
 	opts  Options
 
 	doc *document
+	// lines are those of a trace of another harness, which is one document.
+	lines []byte
 	// seekable says that lines can be read again by their offsets: a regular file that is not
 	// packed.
 	seekable    bool
@@ -89,6 +92,11 @@ func Open(path string, opts Options) (*Trace, error) {
 	t := &Trace{Path: path, opts: opts}
 	if path == stdinPath {
 		return t, t.openStdin()
+	}
+	if log, sample := inspectlog.Split(path); log != "" {
+		var err error
+		t.lines, err = inspectlog.Sample(log, sample)
+		return t, err
 	}
 	info, err := os.Stat(path)
 	if err != nil {
@@ -170,6 +178,8 @@ func (t *Trace) Spool() error {
 // seekable. The limit is the number of bytes to read, negative for all.
 func (t *Trace) stream(start int64) (in io.Reader, limit int64, closeAll func(), err error) {
 	switch {
+	case t.lines != nil:
+		return bytes.NewReader(t.lines), -1, func() {}, nil
 	case t.spooled != nil:
 		if _, err := t.spooled.Seek(0, io.SeekStart); err != nil {
 			return nil, 0, nil, fmt.Errorf("standard input: %w", err)

@@ -36,7 +36,7 @@ type compareOptions struct {
 	maxSize     console.Count
 
 	acrossRevisions bool
-	from            fromFlags
+	from            experimentcli.From
 	proof           experimentcli.Proof
 	changed         func(flag string) bool
 	// page writes the groups as a page in one file.
@@ -53,13 +53,19 @@ func exportComparison(ctx context.Context, con *console.Console, registry *agent
 		dir, _ := results.SplitArm(arg, con.Path)
 		dirs = append(dirs, dir)
 	}
-	cfg := viewcli.Config(con, registry.Dialects(), slices.Compact(dirs))
+	if len(args) > 1 {
+		dirs = nil
+	}
+	cfg, remove, err := viewcli.Config(con, registry.Dialects(), dirs, opts.from.Options())
+	if err != nil {
+		return err
+	}
 	cfg.Allow = opts.proof.Allow.List()
 	if len(args) > 1 {
-		cfg.Paths, cfg.Compared = nil, groups
+		cfg.Compared = groups
 	}
-	return viewcli.Export(ctx, con.Stdout, cfg, opts.maxSize.Value,
-		"fit-benchmark compare "+strings.Join(args, " ")+" --format html")
+	return errors.Join(viewcli.Export(ctx, con.Stdout, cfg, opts.maxSize.Value,
+		"fit-benchmark compare "+strings.Join(args, " ")+" --format html"), remove())
 }
 
 // claims are what --fail-on takes.
@@ -120,7 +126,7 @@ without --allow historical.`,
 		"equivalence margin: the largest difference that does not matter; enables the claim \"equivalent\"")
 	flags.Float64Var(&opts.alpha, "alpha", stats.DefaultAlpha, "significance level")
 	flags.Uint64Var(&opts.seed, "seed", 1, "seed of permutation tests")
-	opts.from.register(flags)
+	opts.from.Register(flags)
 	flags.BoolVar(&opts.summary, "summary", false, "also append the report as Markdown to $GITHUB_STEP_SUMMARY")
 	flags.StringVar(&opts.labels, "labels", "", labelsUsage)
 	opts.proof.Register(flags, console.AllowDrift, console.AllowHistorical, console.AllowUnsigned)
@@ -254,7 +260,7 @@ func sides(ctx context.Context, con *console.Console, registry *agent.Registry, 
 
 // load reads one side.
 func (o *compareOptions) load(con *console.Console, dir string) (*results.Results, error) {
-	found, err := loadResults(con, []string{dir}, o.damaged, o.from.options())
+	found, err := loadResults(con, []string{dir}, o.damaged, o.from.Options())
 	if err == nil {
 		err = found.withLabels(con, o.labels)
 	}

@@ -14,11 +14,10 @@ import (
 	"github.com/fit-eval/fit/internal/experiment"
 	"github.com/fit-eval/fit/internal/report"
 	"github.com/fit-eval/fit/internal/report/foreign"
-	"github.com/fit-eval/fit/ledger"
 )
 
 func newImportResults(con *console.Console, registry *agent.Registry) *cobra.Command {
-	var from fromFlags
+	var from experimentcli.From
 	command := &cobra.Command{
 		Use:   "import-results SOURCE DIR",
 		Short: "Keep the results of another harness as a run directory",
@@ -32,17 +31,21 @@ not exist, or be empty.`,
 			if isFile(filepath.Join(con.Path(args[0]), experiment.LedgerFile)) {
 				return console.Usagef("%s is a run directory already; report and compare take it", args[0])
 			}
-			return importResults(con, registry, args[0], args[1], from.options())
+			return importResults(con, registry, args[0], args[1], from.Options())
 		},
 	}
-	from.register(command.Flags())
+	from.Register(command.Flags())
 	return command
 }
 
 func importResults(con *console.Console, registry *agent.Registry, source, dir string,
 	opts *foreign.Options,
 ) error {
-	records, err := foreign.Read(con.Path(source), *opts)
+	if entries, err := os.ReadDir(con.Path(dir)); err != nil && !errors.Is(err, os.ErrNotExist) || len(entries) > 0 {
+		return console.Usagef("%s is not empty: choose a new directory", dir)
+	}
+	records, err := experimentcli.Import(con.Path(source), con.Path(dir), opts,
+		experimentcli.Redactor(con, registry), experimentcli.SigningKey(con))
 	switch {
 	case errors.Is(err, foreign.ErrUnknown), errors.Is(err, os.ErrNotExist):
 		return console.Exit(console.ExitUsage, err)
@@ -50,29 +53,6 @@ func importResults(con *console.Console, registry *agent.Registry, source, dir s
 		return classify(err)
 	case len(records) == 0:
 		return console.Exitf(console.ExitIncomplete, "%s: no results yet", source)
-	}
-	if err := os.MkdirAll(con.Path(dir), 0o755); err != nil {
-		return console.Exit(console.ExitUsage, fmt.Errorf("import-results: %w", err))
-	}
-	if entries, err := os.ReadDir(con.Path(dir)); err != nil || len(entries) > 0 {
-		return console.Usagef("%s is not empty: choose a new directory", dir)
-	}
-	writer, err := ledger.Open(filepath.Join(con.Path(dir), experiment.LedgerFile), ledger.Config{
-		Experiment: records[0].Experiment,
-		Redactor:   experimentcli.Redactor(con, registry),
-		Key:        experimentcli.SigningKey(con),
-		NoSync:     true, // what is lost can be read again
-	}, nil)
-	if err != nil {
-		return err
-	}
-	for i := range records {
-		if err := writer.Append(&records[i]); err != nil {
-			return errors.Join(err, writer.Close())
-		}
-	}
-	if err := writer.Close(); err != nil {
-		return err
 	}
 	fmt.Fprintf(con.Stdout, "%s of %s in %s\n", report.Count(len(records), "run"), records[0].Imported.Format, dir)
 	return nil

@@ -33,7 +33,7 @@ func newList(con *console.Console) *cobra.Command {
 	var verify bool
 	var key string
 	var format console.Format
-	var from fromFlags
+	var from experimentcli.From
 	command := &cobra.Command{
 		Use:   "list [DIR]",
 		Short: "List the tasks of a family, or the cells of a run directory or of results of another harness",
@@ -48,7 +48,7 @@ func newList(con *console.Console) *cobra.Command {
 			case family == "" && len(args) == 1 && verify:
 				return verifyRuns(con, args[0], key)
 			case family == "" && len(args) == 1:
-				return listRuns(con, args[0], format.Value, from.options())
+				return listRuns(con, args[0], format.Value, from.Options())
 			default:
 				return console.Usagef("choose one thing to list: --family FAMILY, or a run directory")
 			}
@@ -61,7 +61,7 @@ func newList(con *console.Console) *cobra.Command {
 	command.Flags().StringVar(&key, "key", "",
 		"with --verify: the key that must have signed the ledger (default: yours)")
 	format.Register(command.Flags(), "output format")
-	from.register(command.Flags())
+	from.Register(command.Flags())
 	return command
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/fit-eval/fit/internal/agent"
 	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/cli/experimentcli"
 	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/internal/experiment"
 	"github.com/fit-eval/fit/internal/jsonenc"
@@ -25,7 +26,7 @@ type planOptions struct {
 	costPerRun, budget   console.Dollars
 	between, within      float64
 	format               console.Format
-	from                 fromFlags
+	from                 experimentcli.From
 }
 
 // Usual variances of pass rates, where there is no pilot.
@@ -66,7 +67,7 @@ costs. Without a pilot, plan uses typical variances of pass rates.`,
 	flags.Float64Var(&opts.alpha, "alpha", stats.DefaultAlpha, "significance level")
 	flags.Float64Var(&opts.power, "power", stats.DefaultPower, "statistical power: probability of detecting the "+
 		"difference if it exists")
-	opts.from.register(flags)
+	opts.from.Register(flags)
 	opts.format.Register(flags, "output format")
 	return command
 }

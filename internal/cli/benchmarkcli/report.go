@@ -38,7 +38,7 @@ type reportOptions struct {
 	metrics string
 	gates   gates
 	proof   experimentcli.Proof
-	from    fromFlags
+	from    experimentcli.From
 	maxSize console.Count
 }
 
@@ -70,6 +70,19 @@ func writeForeign(con *console.Console, format string, records []ledger.Record) 
 	}
 	fmt.Fprintf(con.Stderr, "note: %s does not hold %s\n", format, one.lost)
 	return nil
+}
+
+// exportReport writes a page in one file.
+func exportReport(ctx context.Context, con *console.Console, registry *agent.Registry, opts *reportOptions,
+	dirs []string,
+) error {
+	cfg, remove, err := viewcli.Config(con, registry.Dialects(), dirs, opts.from.Options())
+	if err != nil {
+		return err
+	}
+	cfg.Allow = opts.proof.Allow.List()
+	return errors.Join(viewcli.Export(ctx, con.Stdout, cfg, opts.maxSize.Value,
+		"fit-benchmark report --format html "+strings.Join(dirs, " ")), remove())
 }
 
 const metricsUsage = "also append one line of JSON per arm to this file, for control charts over many experiments; " +
@@ -120,7 +133,7 @@ format is recognised by content.`,
 	flags.Var(&opts.detail, "detail", "detail of Markdown: full lists every run, compact only the table")
 	flags.BoolVar(&opts.summary, "summary", false, "also append the report as Markdown to $GITHUB_STEP_SUMMARY")
 	opts.gates.register(flags)
-	opts.from.register(flags)
+	opts.from.Register(flags)
 	opts.proof.Register(flags, console.AllowDrift, console.AllowHistorical, console.AllowUnsigned)
 	flags.StringVar(&opts.metrics, "metrics", "", metricsUsage)
 	flags.StringVar(&opts.labels, "labels", "", labelsUsage)
@@ -138,7 +151,7 @@ func runReport(ctx context.Context, con *console.Console, registry *agent.Regist
 	if err != nil {
 		return err
 	}
-	found, err := loadResults(con, dirs, opts.damaged, opts.from.options())
+	found, err := loadResults(con, dirs, opts.damaged, opts.from.Options())
 	if err == nil {
 		err = found.withLabels(con, opts.labels)
 	}
@@ -165,10 +178,7 @@ func runReport(ctx context.Context, con *console.Console, registry *agent.Regist
 	case formatHarbor, formatInspect, formatPromptfoo, formatCSV:
 		err = writeForeign(con, opts.format.Value, found.Records)
 	case formatHTML:
-		cfg := viewcli.Config(con, registry.Dialects(), dirs)
-		cfg.Allow = opts.proof.Allow.List()
-		err = viewcli.Export(ctx, con.Stdout, cfg, opts.maxSize.Value,
-			"fit-benchmark report --format html "+strings.Join(dirs, " "))
+		err = exportReport(ctx, con, registry, opts, dirs)
 	case console.FormatText:
 		if !opts.kChosen {
 			ks = built.WorthShowing(ks)

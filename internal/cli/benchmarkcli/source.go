@@ -8,8 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/spf13/pflag"
-
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/document"
 	"github.com/fit-eval/fit/internal/experiment"
@@ -79,32 +77,6 @@ func meantDirectory(con *console.Console, dirs []string) string {
 func isDirectory(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.IsDir()
-}
-
-// fromFlags say how results of other harnesses are read.
-type fromFlags struct {
-	format  console.Choice
-	columns string
-	score   string
-}
-
-func (f *fromFlags) register(flags *pflag.FlagSet) {
-	f.format = console.Choice{Choices: foreign.Formats()}
-	flags.Var(&f.format, "from", "read results of another harness in this format (default: recognised by content)")
-	flags.StringVar(&f.columns, "columns", "", "names of a table's columns, e.g. task=id,pass=ok; a table has "+
-		strings.Join(foreign.Columns, ", "))
-	for _, name := range []string{"scorer", "reward", "metric"} { // as Inspect, Harbor and promptfoo call it
-		flags.StringVar(&f.score, name, "", "the "+name+" that counts, where results of another harness have several")
-	}
-}
-
-func (f *fromFlags) options() *foreign.Options {
-	opts := &foreign.Options{Format: f.format.Value, Columns: map[string]string{}, Score: f.score}
-	for _, pair := range console.List(f.columns) {
-		what, name, _ := strings.Cut(pair, "=")
-		opts.Columns[what] = name
-	}
-	return opts
 }
 
 // classify gives an error its exit code: a directory that is not there and a mistake in a file of

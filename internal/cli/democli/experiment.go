@@ -187,7 +187,7 @@ after    %s
 func showWhile(ctx context.Context, con *console.Console, dir string, do func(context.Context) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
-		return viewcli.Serve(ctx, con, builtin.New().Dialects(), []string{dir}, viewcli.DefaultListen, true)
+		return viewcli.Serve(ctx, con, builtin.New().Dialects(), dir)
 	})
 	group.Go(func() error { return do(ctx) })
 	return group.Wait()

@@ -176,8 +176,11 @@ func (a *app) export() *cobra.Command {
 				return err
 			}
 			if to.Value == "html" {
-				return viewcli.Export(ctx, out.w, viewcli.Config(a.con, a.dialects, args), maxSize.Value,
-					"fit trace export --format html "+args[0])
+				cfg, _, err := viewcli.Config(a.con, a.dialects, args, nil)
+				if err != nil {
+					return err
+				}
+				return viewcli.Export(ctx, out.w, cfg, maxSize.Value, "fit trace export --format html "+args[0])
 			}
 			write, known := map[string]func(context.Context, *query.Trace, io.Writer) error{
 				"otlp":     export.OTLP,

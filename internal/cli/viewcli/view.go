@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"time"
 	"unicode/utf8"
 
@@ -21,6 +22,9 @@ import (
 
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/cli/experimentcli"
+	"github.com/fit-eval/fit/internal/report/foreign"
+	"github.com/fit-eval/fit/internal/report/results"
+	"github.com/fit-eval/fit/internal/scratch"
 	"github.com/fit-eval/fit/internal/view"
 	"github.com/fit-eval/fit/redact"
 	"github.com/fit-eval/fit/session"
@@ -29,6 +33,7 @@ import (
 type options struct {
 	listen string
 	noOpen bool
+	from   experimentcli.From
 }
 
 // New returns the command.
@@ -38,54 +43,69 @@ func New(con *console.Console, dialects session.Dialects) *cobra.Command {
 		Use:   "view [DIR|TRACE]...",
 		Short: "View experiments, runs and traces in the browser, live",
 		Long: `Look at experiments, runs and traces in the browser: every run directory below the given ones (default:
-the current directory), and the given traces. Pages update during a run. The app is part of this program: nothing is
+the current directory), and the given traces. Pages update during a run. Results of other harnesses are shown like run
+directories, as they are now; their format is recognised by content. The app is part of this program: nothing is
 loaded from the network.
 
 The server listens on the loopback interface. The address that it prints carries a token, which the browser exchanges
 for a cookie: without either, nothing is shown.`,
 		Example: `  fit view                         every run directory below this one
   fit view results trace.ndjson    a run directory and a trace
+  fit view logs/before.eval        a log of Inspect
   fit view --no-open runs          print the address only`,
 		RunE: func(command *cobra.Command, args []string) error {
-			return Serve(command.Context(), con, dialects, args, opts.listen, !opts.noOpen)
+			return serve(command.Context(), con, dialects, args, &opts)
 		},
 	}
 	flags := command.Flags()
-	flags.StringVar(&opts.listen, "listen", DefaultListen, "address to listen on; unless it is loopback, other "+
+	flags.StringVar(&opts.listen, "listen", defaultListen, "address to listen on; unless it is loopback, other "+
 		"machines can reach it")
 	flags.BoolVar(&opts.noOpen, "no-open", false, "print the address and do not open a browser")
+	opts.from.Register(flags)
 	return command
 }
 
-// DefaultListen is a free port of the loopback interface.
-const DefaultListen = "127.0.0.1:0"
+// defaultListen is a free port of the loopback interface.
+const defaultListen = "127.0.0.1:0"
 
-// Serve shows paths in the browser until the context ends.
-func Serve(ctx context.Context, con *console.Console, dialects session.Dialects, paths []string, listen string,
-	open bool,
-) error {
+// Serve shows a run directory in the browser until the context ends.
+func Serve(ctx context.Context, con *console.Console, dialects session.Dialects, dir string) error {
+	return serve(ctx, con, dialects, []string{dir}, &options{listen: defaultListen})
+}
+
+func serve(ctx context.Context, con *console.Console, dialects session.Dialects, paths []string, opts *options) error {
+	from := opts.from.Options()
 	if len(paths) == 0 {
-		paths = []string{"."}
+		paths, from = []string{"."}, nil
 	}
-	for _, path := range paths {
-		if err := mayBeTrace(con, path); err != nil {
-			return err
+	cfg, remove, err := Config(con, dialects, paths, from)
+	if err != nil {
+		return err
+	}
+	for _, path := range cfg.Paths {
+		if err := mayBeTrace(path); err != nil {
+			return errors.Join(err, remove())
 		}
 	}
-	server, err := view.New(Config(con, dialects, paths))
+	return errors.Join(listen(ctx, con, cfg, opts), remove())
+}
+
+// listen serves until the context ends.
+func listen(ctx context.Context, con *console.Console, cfg view.Config, opts *options) error {
+	server, err := view.New(cfg)
 	if err != nil {
 		return console.Exit(console.ExitUsage, plain(err))
 	}
-	listener, err := net.Listen("tcp", listen)
+	listener, err := net.Listen("tcp", opts.listen)
 	if err != nil {
-		return console.Exit(console.ExitUsage, fmt.Errorf("--listen %s: %w", listen, err))
+		return console.Exit(console.ExitUsage, fmt.Errorf("--listen %s: %w", opts.listen, err))
 	}
 	address := server.URL(listener.Addr())
 	fmt.Fprintln(con.Stdout, address)
 	for _, one := range reachable(listener.Addr().(*net.TCPAddr)) {
 		fmt.Fprintf(con.Stderr, "note: other machines reach it at %s, without encryption\n", server.URL(one))
 	}
-	if open {
+	if !opts.noOpen {
 		openBrowser(ctx, con, address)
 	}
 	return server.Serve(ctx, listener)
@@ -113,19 +133,60 @@ func reachable(at *net.TCPAddr) []net.Addr {
 	return found
 }
 
-// Config says how paths are shown.
-func Config(con *console.Console, dialects session.Dialects, paths []string) view.Config {
-	given := make([]view.Path, len(paths))
-	for i, path := range paths {
-		given[i] = view.Path{Shown: path, Real: con.Path(path)}
-	}
-	return view.Config{
-		Paths:    given,
+// Config says how paths are shown. With from, those of results of other harnesses are kept as run
+// directories until they are removed.
+func Config(con *console.Console, dialects session.Dialects, paths []string, from *foreign.Options,
+) (cfg view.Config, remove func() error, err error) {
+	redactor := redact.New(redact.Config{Environ: con.Environ})
+	cfg = view.Config{
 		Dialects: slices.Clone(dialects),
 		Prices:   con.Prices(),
-		Redactor: redact.New(redact.Config{Environ: con.Environ}),
+		Redactor: redactor,
 		Key:      experimentcli.OwnKey(con),
 	}
+	var kept *scratch.Dir
+	remove = func() error {
+		if kept == nil {
+			return nil
+		}
+		return kept.Remove()
+	}
+	for i, path := range paths {
+		shown := view.Path{Shown: path, Real: con.Path(path)}
+		if from != nil && isForeign(shown.Real, from) {
+			if kept == nil {
+				if kept, err = scratch.Make("", "fit-view-"); err != nil {
+					return cfg, remove, err
+				}
+			}
+			dir := filepath.Join(kept.Path, strconv.Itoa(i), filepath.Base(shown.Real))
+			_, err = experimentcli.Import(shown.Real, dir, from, redactor, cfg.Key)
+			if err != nil {
+				return cfg, remove, errors.Join(console.Exit(console.ExitUsage, err), remove())
+			}
+			shown.Real = dir
+		}
+		cfg.Paths = append(cfg.Paths, shown)
+	}
+	return cfg, remove, nil
+}
+
+// isForeign reports whether a path is that of results of another harness, and of no trace.
+func isForeign(path string, from *foreign.Options) bool {
+	if from.Format != "" {
+		return true
+	}
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		if found, err := results.Find(path); err != nil || len(found) > 0 {
+			return false
+		}
+	}
+	format := foreign.Format(path)
+	if format == foreign.FormatTable && beginsAsJSON(path) { // a trace has lines of JSON too
+		_, err := foreign.Read(path, *from)
+		return err == nil
+	}
+	return format != ""
 }
 
 // Export writes paths as one page that opens from disk.
@@ -155,20 +216,27 @@ func plain(err error) error {
 }
 
 // mayBeTrace refuses a file that begins like no trace and like nothing compressed.
-func mayBeTrace(con *console.Console, path string) error {
-	file, err := os.Open(con.Path(path))
-	if err != nil {
-		return nil // the server says what is wrong with it
-	}
-	defer file.Close()
-	first := make([]byte, 512)
-	n, err := file.Read(first)
-	first = bytes.TrimSpace(first[:max(n, 0)])
-	if err != nil || len(first) == 0 || first[0] == '{' || first[0] == '[' || !utf8.Valid(first[:1]) ||
+func mayBeTrace(path view.Path) error {
+	first := beginningOf(path.Real)
+	if len(first) == 0 || first[0] == '{' || first[0] == '[' || !utf8.Valid(first[:1]) ||
 		bytes.HasPrefix(first, []byte("\x1f\x8b")) || bytes.HasPrefix(first, []byte("\x28\xb5")) {
 		return nil
 	}
-	return console.Usagef("%s is neither a run directory nor a trace", path)
+	return console.Usagef("%s is neither a run directory nor a trace", path.Shown)
+}
+
+func beginsAsJSON(path string) bool { return bytes.HasPrefix(beginningOf(path), []byte("{")) }
+
+// beginningOf returns how a file begins; nothing where it cannot be read, which the server reports.
+func beginningOf(path string) []byte {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil
+	}
+	defer file.Close()
+	first := make([]byte, 512)
+	n, _ := file.Read(first) // a directory has none
+	return bytes.TrimSpace(first[:max(n, 0)])
 }
 
 // openBrowser shows an address to the user; without a browser the printed line is all there is.

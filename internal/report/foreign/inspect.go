@@ -1,7 +1,6 @@
 package foreign
 
 import (
-	"archive/zip"
 	"bytes"
 	"cmp"
 	"encoding/json"
@@ -10,15 +9,13 @@ import (
 	"io"
 	"math"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/klauspost/compress/flate"
-	"github.com/klauspost/compress/zstd"
-
+	"github.com/fit-eval/fit/internal/inspectlog"
+	"github.com/fit-eval/fit/internal/jsondoc"
 	"github.com/fit-eval/fit/internal/jsontape"
 	"github.com/fit-eval/fit/internal/lazyregexp"
 	"github.com/fit-eval/fit/ledger"
@@ -28,30 +25,19 @@ import (
 // epoch a run, and a model with its solver and arguments an arm.
 var inspectReader = reader{format: "inspect", finds: findInspect, read: readInspect}
 
-const (
-	// methodZstd is how newer versions compress members.
-	methodZstd = 93
-	// maxMember bounds what one member unpacks to: a sample with all that its agent did.
-	maxMember = 128 << 20
-	// maxMembers bounds the members of an archive, maxReserved those for which memory is reserved.
-	maxMembers = 2_000_000
-	// maxRatio bounds how many times larger an archive may become, from maxUnpacked on: members may
-	// share what they unpack.
-	maxRatio    = 500
-	maxUnpacked = 256 << 20
-	maxReserved = 100_000
-)
+// maxReserved bounds the samples for which memory is reserved.
+const maxReserved = 100_000
 
 func findInspect(root string, info os.FileInfo) []string {
 	if !info.IsDir() {
-		if isInspect(root) {
+		if inspectlog.Is(root) {
 			return []string{root}
 		}
 		return nil
 	}
 	var files []string
 	for _, file := range filesIn(root) {
-		if ext := filepath.Ext(file); (ext == ".eval" || ext == ".json") && isInspect(file) {
+		if ext := filepath.Ext(file); (ext == ".eval" || ext == ".json") && inspectlog.Is(file) {
 			files = append(files, file)
 		}
 	}
@@ -70,23 +56,6 @@ func filesIn(dir string) []string {
 	return files
 }
 
-var inspectDocument = lazyregexp.New(`^\s*\{\s*"version"\s*:\s*\d+\s*,\s*"status"\s*:`)
-
-func isInspect(file string) bool {
-	head := headOf(file)
-	if !bytes.HasPrefix(head, []byte("PK\x03\x04")) {
-		return inspectDocument.Get().Match(head)
-	}
-	archive, err := zip.OpenReader(file)
-	if err != nil {
-		return strings.HasSuffix(file, ".eval") // one that was cut: reading it says so
-	}
-	defer archive.Close()
-	return slices.ContainsFunc(archive.File, func(member *zip.File) bool {
-		return member.Name == "header.json" || member.Name == "_journal/start.json"
-	})
-}
-
 // inspection is a log that is being read.
 type inspection struct {
 	*source
@@ -97,166 +66,26 @@ type inspection struct {
 	scorers []string
 	samples int
 	reduced []inspectReduction
-	// packed is the size of the archive, unpacked that of what was read of it.
-	packed, unpacked int64
-
-	parser jsontape.Parser
-	buffer bytes.Buffer
+	parser  jsontape.Parser
 }
 
 func readInspect(s *source, file string) error {
 	in := &inspection{source: s, start: len(s.records)}
-	read := in.document
-	if bytes.HasPrefix(headOf(file), []byte("PK\x03\x04")) {
-		read = in.archive
-	}
-	if err := read(file); err != nil {
+	err := inspectlog.Read(file, inspectlog.Parts{
+		Header: func(text []byte, cut bool, samples int) error {
+			if cut {
+				in.doubt("the log was cut: the run did not end")
+			}
+			in.records = slices.Grow(in.records, min(samples, maxReserved)) // growing takes twice the memory
+			return jsondoc.Decode(text, &in.log)
+		},
+		Reductions: func(text []byte) error { return jsondoc.Decode(text, &in.reduced) },
+		Sample:     in.sample,
+	})
+	if err != nil {
 		return err
 	}
 	return in.finish()
-}
-
-// archive reads a log that is an archive.
-func (in *inspection) archive(file string) error {
-	archive, err := zip.OpenReader(file)
-	if err != nil {
-		return fmt.Errorf("the archive was cut, or is none: %w", err)
-	}
-	defer archive.Close()
-	if info, err := os.Stat(file); err == nil {
-		in.packed = info.Size()
-	}
-	archive.RegisterDecompressor(zip.Deflate, flate.NewReader)
-	archive.RegisterDecompressor(methodZstd, func(packed io.Reader) io.ReadCloser {
-		unpacked, err := zstd.NewReader(packed, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxMember),
-			zstd.WithDecoderLowmem(true))
-		if err != nil {
-			return io.NopCloser(failing{err})
-		}
-		return unpacked.IOReadCloser()
-	})
-	if len(archive.File) > maxMembers {
-		return fmt.Errorf("the archive has more than %d members", maxMembers)
-	}
-	members := make(map[string]*zip.File, len(archive.File))
-	for _, member := range archive.File {
-		switch name := member.Name; {
-		case members[name] != nil:
-			return fmt.Errorf("the member %q is there twice: the log was altered", name)
-		case path.IsAbs(name) || strings.Contains(name, `\`) || slices.Contains(strings.Split(name, "/"), ".."):
-			return fmt.Errorf("the member %q is outside of the archive: the log was altered", name)
-		default:
-			members[name] = member
-		}
-	}
-	if err := in.header(members); err != nil {
-		return err
-	}
-	if member := members["reductions.json"]; member != nil {
-		text, err := in.unpack(member)
-		if err == nil {
-			err = decodeJSON(text, &in.reduced)
-		}
-		if err != nil {
-			return fmt.Errorf("%s: %w", member.Name, err)
-		}
-	}
-	in.records = slices.Grow(in.records, min(len(archive.File), maxReserved)) // growing takes twice the memory
-	for _, member := range archive.File {
-		if !strings.HasPrefix(member.Name, "samples/") || !strings.HasSuffix(member.Name, ".json") {
-			continue
-		}
-		text, err := in.unpack(member)
-		if err == nil {
-			err = in.sample(text, member.Name)
-		}
-		if err != nil {
-			return fmt.Errorf("%s: %w", member.Name, err)
-		}
-	}
-	return nil
-}
-
-type failing struct{ err error }
-
-func (f failing) Read([]byte) (int, error) { return 0, f.err }
-
-// header reads what holds for the whole log: as it was at its end, or where it was cut, at its
-// start.
-func (in *inspection) header(members map[string]*zip.File) error {
-	name := "header.json"
-	if members[name] == nil {
-		name = "_journal/start.json"
-		in.doubt("the log was cut: the run did not end")
-	}
-	if members[name] == nil {
-		return errors.New("the archive has no header.json: it is no log of Inspect")
-	}
-	text, err := in.unpack(members[name])
-	if err == nil {
-		err = decodeJSON(text, &in.log)
-	}
-	if err != nil {
-		return fmt.Errorf("%s: %w", name, err)
-	}
-	return nil
-}
-
-// unpack returns a member, until the next is unpacked. What it says of its size is not trusted.
-func (in *inspection) unpack(member *zip.File) ([]byte, error) {
-	unpacked, err := member.Open()
-	if err != nil {
-		return nil, err
-	}
-	defer unpacked.Close()
-	if in.buffer.Cap() > maxMember/16 {
-		in.buffer = bytes.Buffer{} // a large sample is not kept in memory
-	}
-	in.buffer.Reset()
-	n, err := io.Copy(&in.buffer, io.LimitReader(unpacked, maxMember+1))
-	in.unpacked += n
-	switch {
-	case in.unpacked > maxUnpacked && in.unpacked > maxRatio*in.packed:
-		return nil, fmt.Errorf("the archive unpacks to more than %d times its size", maxRatio)
-	case n > maxMember:
-		return nil, fmt.Errorf("it unpacks to more than %d bytes", maxMember)
-	case err != nil:
-		return nil, err
-	}
-	return in.buffer.Bytes(), nil
-}
-
-// document reads a log that is one JSON document, sample by sample.
-func (in *inspection) document(file string) error {
-	opened, err := os.Open(file)
-	if err != nil {
-		return err
-	}
-	defer opened.Close()
-	whole := map[string]json.RawMessage{}
-	err = members(opened, func(name string, decoder *json.Decoder) error {
-		switch name {
-		case "samples":
-		case "reductions":
-			return decoder.Decode(&in.reduced)
-		default:
-			var value json.RawMessage
-			err := decoder.Decode(&value)
-			whole[name] = value
-			return err
-		}
-		return elements(decoder, func(raw []byte) error {
-			return in.sample(raw, fmt.Sprintf("sample %d", in.samples+1))
-		})
-	})
-	if err != nil {
-		return err
-	}
-	text, err := json.Marshal(whole)
-	if err == nil {
-		err = decodeJSON(text, &in.log)
-	}
-	return err
 }
 
 // inspectScore is what one scorer says of a sample.
@@ -268,10 +97,10 @@ type inspectScore struct {
 }
 
 // sample reads a sample. Its scores wait until all scorers are known.
-func (in *inspection) sample(text []byte, name string) error {
+func (in *inspection) sample(name string, text []byte) error {
 	sample, ok := in.parser.Parse(text)
 	if !ok { // NaN is not JSON, but Python writes it
-		clean, err := io.ReadAll(&finite{in: bytes.NewReader(text)})
+		clean, err := io.ReadAll(jsondoc.Finite(bytes.NewReader(text)))
 		if sample, ok = in.parser.Parse(clean); err != nil || !ok {
 			return errors.New("it is not JSON")
 		}
@@ -283,7 +112,7 @@ func (in *inspection) sample(text []byte, name string) error {
 	r := ledger.Record{
 		TaskID:         idOf(sample.Get("id")),
 		RunIndex:       sample.Get("epoch").Int() - 1,
-		AgentTracePath: strings.Clone(in.from.File + ":" + name),
+		AgentTracePath: sampleName(in.from.File, name),
 	}
 	r.Digests.Visible = contentOf(resolved(sample, "input"), resolved(sample, "choices"), resolved(sample, "target"))
 	if r.RunIndex < 0 || r.TaskID == "" {
@@ -364,10 +193,10 @@ func (in *inspection) took(r *ledger.Record, sample jsontape.Value) {
 			r.Tokens = &ledger.UsageJSON{}
 		}
 		models++
-		r.Tokens.InputTokens += int64(amount(usage.Get("input_tokens")))
-		r.Tokens.OutputTokens += int64(amount(usage.Get("output_tokens")))
-		r.Tokens.CacheReadTokens += int64(amount(usage.Get("input_tokens_cache_read")))
-		r.Tokens.CacheWriteTokens += int64(amount(usage.Get("input_tokens_cache_write")))
+		count := func(name string) int64 { return int64(amount(usage.Get(name))) }
+		used := ledger.UsageJSON(inspectlog.Tokens(count("input_tokens"), count("output_tokens"),
+			count("input_tokens_cache_read"), count("input_tokens_cache_write"), count("total_tokens")))
+		r.Tokens.Add(&used)
 		if price := usage.Get("total_cost"); price.Kind() == jsontape.Number {
 			priced++
 			cost += amount(price)

@@ -8,11 +8,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
 	"strings"
 
 	"github.com/fit-eval/fit/internal/document"
+	"github.com/fit-eval/fit/internal/jsondoc"
 	"github.com/fit-eval/fit/internal/lazyregexp"
 	"github.com/fit-eval/fit/ledger"
 )
@@ -92,7 +94,8 @@ func readPromptfoo(s *source, path string) error {
 		source:   s,
 		contents: map[string]string{},
 		several:  map[string]bool{},
-		columns:  map[string][]int{},
+		prompts:  map[string][]string{},
+		metrics:  map[string]bool{},
 	}
 	if err := p.readAll(file, headOf(path)); err != nil {
 		return err
@@ -134,9 +137,9 @@ func (p *promptfoo) readAll(file *os.File, head []byte) error {
 type promptfoo struct {
 	*source
 	held []promptfooHeld
-	// columns are those of each arm: a provider whose label says nothing may have two
-	// configurations.
-	columns map[string][]int
+	// prompts are those of each provider, which tell its arms apart where it has several.
+	prompts map[string][]string
+	metrics map[string]bool
 	// contents has the content of each task, and several the tasks that have more than one.
 	contents map[string]string
 	several  map[string]bool
@@ -146,20 +149,36 @@ type promptfoo struct {
 // names several columns.
 type promptfooHeld struct {
 	ledger.Record
+	prompt string
 	column int
 }
 
 // finish adds the results. Tests that share a description are told apart by their content, and
 // columns that share a name by their order.
 func (p *promptfoo) finish() error {
+	if p.Score != "" && !p.metrics[p.Score] {
+		if _, err := p.choose("metric", slices.Collect(maps.Keys(p.metrics))); err != nil {
+			return err
+		}
+	}
+	columns := map[string][]int{} // a provider whose label says nothing may have two configurations
+	for i := range p.held {
+		one := &p.held[i]
+		if len(p.prompts[one.Arm]) > 1 && one.prompt != "" {
+			one.Arm = cut(one.Arm + " " + one.prompt)
+		}
+		if known := columns[one.Arm]; !slices.Contains(known, one.column) {
+			columns[one.Arm] = append(known, one.column)
+		}
+	}
 	for i := range p.held {
 		r := &p.held[i].Record
 		if p.several[r.TaskID] {
 			r.TaskID += " #" + strings.TrimPrefix(r.Digests.Visible, "sha256:")[:8]
 		}
-		columns := p.columns[r.Arm]
-		slices.Sort(columns)
-		if at := slices.Index(columns, p.held[i].column); at > 0 {
+		sharing := columns[r.Arm]
+		slices.Sort(sharing)
+		if at := slices.Index(sharing, p.held[i].column); at > 0 {
 			r.Arm += fmt.Sprintf(" #%d", at+1)
 		}
 		if err := p.add(*r); err != nil {
@@ -174,9 +193,9 @@ func (p *promptfoo) document(in io.Reader) error {
 	found := false
 	results := func(decoder *json.Decoder) error {
 		found = true
-		return elements(decoder, p.result)
+		return jsondoc.Elements(decoder, p.result)
 	}
-	err := members(in, func(name string, decoder *json.Decoder) error {
+	err := jsondoc.Members(in, func(name string, decoder *json.Decoder) error {
 		if name != "results" {
 			return decoder.Decode(&json.RawMessage{})
 		}
@@ -228,11 +247,12 @@ func (p *promptfoo) result(raw []byte) error {
 	r.Digests.Visible = contentOf(vars, asserts)
 	r.Agent = found.Provider.ID
 	r.Arm = cmp.Or(found.Provider.Label, found.Provider.ID, "provider not known")
-	if found.Prompt.Label != "" && found.Prompt.Label != found.Prompt.Raw {
-		r.Arm = cut(r.Arm + " " + found.Prompt.Label)
+	label := found.Prompt.Label
+	if label == found.Prompt.Raw { // that of no template is the text of a single test
+		label = ""
 	}
-	if columns := p.columns[r.Arm]; !slices.Contains(columns, found.PromptIdx) {
-		p.columns[r.Arm] = append(columns, found.PromptIdx)
+	if labels := p.prompts[r.Arm]; !slices.Contains(labels, label) {
+		p.prompts[r.Arm] = append(labels, label)
 	}
 	p.took(&r, &found)
 	if err := p.outcome(&r, &found); err != nil {
@@ -242,7 +262,7 @@ func (p *promptfoo) result(raw []byte) error {
 		p.several[r.TaskID] = true
 	}
 	p.contents[r.TaskID] = r.Digests.Visible
-	p.held = append(p.held, promptfooHeld{r, found.PromptIdx})
+	p.held = append(p.held, promptfooHeld{r, label, found.PromptIdx})
 	return nil
 }
 
@@ -279,6 +299,9 @@ func (p *promptfoo) took(r *ledger.Record, found *promptfooResult) {
 // that went wrong an error.
 func (p *promptfoo) outcome(r *ledger.Record, found *promptfooResult) error {
 	score := found.Score
+	for name := range found.NamedScores {
+		p.metrics[name] = true
+	}
 	if p.Score != "" {
 		score = found.NamedScores[p.Score]
 	}

@@ -91,6 +91,21 @@ func Read(path string, opts Options) ([]ledger.Record, error) {
 	return nil, fmt.Errorf("%s is %w", path, ErrUnknown)
 }
 
+// Format names the format of a source, by its content; empty where it has none of them.
+func Format(path string) string {
+	if info, err := os.Stat(path); err == nil && (info.IsDir() || info.Mode().IsRegular()) {
+		for _, one := range readers() {
+			if len(one.finds(path, info)) > 0 {
+				return one.format
+			}
+		}
+	}
+	return ""
+}
+
+// FormatTable is the format of what is in no other.
+const FormatTable = "table"
+
 func readAll(path string, files []string, one reader, opts Options) ([]ledger.Record, error) {
 	s := &source{
 		Options: opts,

@@ -14,11 +14,12 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/fit-eval/fit/internal/jsondoc"
 	"github.com/fit-eval/fit/ledger"
 )
 
 // tableReader reads CSV and JSON lines: a row is a run.
-var tableReader = reader{format: "table", finds: findTable, read: readTable}
+var tableReader = reader{format: FormatTable, finds: findTable, read: readTable}
 
 // Columns are what a column of a table may hold.
 var Columns = []string{
@@ -142,7 +143,7 @@ func (t *table) lines(in io.Reader) error {
 			continue
 		}
 		var row map[string]json.RawMessage
-		if err := decodeJSON(scanner.Bytes(), &row); err != nil {
+		if err := jsondoc.Decode(scanner.Bytes(), &row); err != nil {
 			return fmt.Errorf("line %d is no JSON object: %w", number, err)
 		}
 		if !checked { // later rows may lack what they do not know

@@ -1,6 +1,9 @@
-package foreign
+// Package jsondoc reads JSON documents that may be large, member by member, with the numbers that
+// Python writes and JSON does not have.
+package jsondoc
 
 import (
+	"bufio"
 	"bytes"
 	"cmp"
 	"encoding/json"
@@ -9,10 +12,14 @@ import (
 	"io"
 )
 
-// members calls visit with the name of each member of a JSON object, and a decoder that is at its
-// value. Bare NaN and Infinity, which Python writes, are null.
-func members(in io.Reader, visit func(name string, decoder *json.Decoder) error) error {
-	decoder := json.NewDecoder(&finite{in: in})
+// Members calls visit with the name of each member of a JSON object, and a decoder that is at its
+// value. A byte order mark is skipped. Bare NaN and Infinity, which Python writes, are null.
+func Members(in io.Reader, visit func(name string, decoder *json.Decoder) error) error {
+	buffered := bufio.NewReader(in)
+	if mark, _ := buffered.Peek(len(byteOrderMark)); string(mark) == byteOrderMark {
+		_, _ = buffered.Discard(len(byteOrderMark)) // it was there
+	}
+	decoder := json.NewDecoder(Finite(buffered))
 	if token, err := decoder.Token(); err != nil || token != json.Delim('{') {
 		return fmt.Errorf("this is no JSON object: %w", cmp.Or(err, errors.New("it begins with something else")))
 	}
@@ -35,8 +42,11 @@ func members(in io.Reader, visit func(name string, decoder *json.Decoder) error)
 	return err
 }
 
-// elements calls visit with each element of the array that a decoder is at; null has none.
-func elements(decoder *json.Decoder, visit func(raw []byte) error) error {
+// byteOrderMark stands before some texts.
+const byteOrderMark = "\ufeff"
+
+// Elements calls visit with each element of the array that a decoder is at; null has none.
+func Elements(decoder *json.Decoder, visit func(raw []byte) error) error {
 	token, err := decoder.Token()
 	if err != nil || token == nil {
 		return err
@@ -57,7 +67,10 @@ func elements(decoder *json.Decoder, visit func(raw []byte) error) error {
 	return err
 }
 
-// finite replaces the numbers that Python writes and JSON does not have, outside of strings.
+// Finite replaces the numbers that Python writes and JSON does not have, outside of strings, by
+// null.
+func Finite(in io.Reader) io.Reader { return &finite{in: in} }
+
 type finite struct {
 	in       io.Reader
 	quoted   bool
@@ -124,8 +137,8 @@ func (f *finite) replace(chunk []byte, last bool) []byte {
 	return out
 }
 
-// decodeJSON is json.Unmarshal for texts of Python.
-func decodeJSON(text []byte, into any) error {
+// Decode is json.Unmarshal for texts of Python.
+func Decode(text []byte, into any) error {
 	err := json.Unmarshal(text, into)
 	if err == nil {
 		return nil
@@ -134,5 +147,20 @@ func decodeJSON(text []byte, into any) error {
 	if errors.As(err, &typed) {
 		return err
 	}
-	return json.NewDecoder(&finite{in: bytes.NewReader(text)}).Decode(into)
+	return json.NewDecoder(Finite(bytes.NewReader(text))).Decode(into)
+}
+
+// Compact returns a text of Python without blanks between its values.
+func Compact(text []byte) ([]byte, error) {
+	var compact bytes.Buffer
+	err := json.Compact(&compact, text)
+	if err == nil {
+		return compact.Bytes(), nil
+	}
+	clean, _ := io.ReadAll(Finite(bytes.NewReader(text))) // memory has no errors
+	compact.Reset()
+	if json.Compact(&compact, clean) != nil {
+		return nil, fmt.Errorf("this is not JSON: %w", err)
+	}
+	return compact.Bytes(), nil
 }
