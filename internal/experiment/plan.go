@@ -128,11 +128,41 @@ type PlannedJudge struct {
 	Votes   int    `json:"votes,omitempty"`   // that decide; 0 is each task's number
 }
 
+// String names the judge.
+func (j PlannedJudge) String() string {
+	if j.Agent == "" {
+		return "none"
+	}
+	text := JudgeConfig{Agent: j.Agent, Model: j.Model}.Name()
+	if j.Profile != "" {
+		text += ", profile " + j.Profile
+	}
+	if j.Votes > 0 {
+		text += fmt.Sprintf(", %d votes", j.Votes)
+	}
+	return text
+}
+
 // Budget limits what is spent. Zero fields are no limit.
 type Budget struct {
 	USD    float64       `json:"usd,omitempty"`
 	Tokens int64         `json:"tokens,omitempty"`
 	Wall   time.Duration `json:"wallNs,omitempty"`
+}
+
+// String describes the limits in a few words.
+func (b Budget) String() string {
+	var parts []string
+	if b.USD > 0 {
+		parts = append(parts, fmt.Sprintf("$%g", b.USD))
+	}
+	if b.Tokens > 0 {
+		parts = append(parts, fmt.Sprintf("%d tokens", b.Tokens))
+	}
+	if b.Wall > 0 {
+		parts = append(parts, b.Wall.String())
+	}
+	return cmp.Or(strings.Join(parts, ", "), "none")
 }
 
 // Seal checks a plan and fills in its version and id. Arms must be sealed before.
@@ -240,8 +270,8 @@ func (p *Plan) differences(wanted *Plan) (changes, growth []string) {
 	note("shard", p.Shard.String(), wanted.Shard.String())
 	note("stopping early", p.Stop.String(), wanted.Stop.String())
 	note("question", p.Asked(), wanted.Asked())
-	note("isolation", p.Isolation, wanted.Isolation)
-	note("network", p.Network, wanted.Network)
+	note("isolation", chosen(p.Isolation), chosen(wanted.Isolation))
+	note("network", chosen(p.Network), chosen(wanted.Network))
 	note("budget of a cell", p.Cell, wanted.Cell)
 	note("plan of faults", p.Faults, wanted.Faults)
 	if p.Gateway != wanted.Gateway {
@@ -255,12 +285,22 @@ func (p *Plan) differences(wanted *Plan) (changes, growth []string) {
 	changed, added := compareParts(p.Tasks, wanted.Tasks, PlannedTask.name, PlannedTask.changed)
 	changes, growth = append(changes, changed...), append(growth, added...)
 	changed, added = compareParts(p.Arms, wanted.Arms, PlannedArm.name, PlannedArm.changed)
-	changes, growth = append(changes, changed...), append(growth, added...)
+	changes = append(changes, changed...)
+	for _, arm := range added {
+		if arm == "arm "+ControlShadow+": new" || arm == "arm "+ControlKnown+": new" {
+			changes = append(changes, arm+", and controls run beside the other arms from the first run on")
+		} else {
+			growth = append(growth, arm)
+		}
+	}
 	if len(changes)+len(growth) == 0 {
 		note("revision of the family", p.revision(), wanted.Family.Revision)
 	}
 	return changes, growth
 }
+
+// chosen is a setting that the command may leave to the tasks.
+func chosen(setting string) string { return cmp.Or(setting, "as the tasks say") }
 
 // policy says what the gateway does to model calls.
 func (p *Plan) policy() string {

@@ -3,6 +3,7 @@ package experiment
 import (
 	"strings"
 	"testing"
+	"time"
 )
 
 // What cannot have a directory is refused before anything is paid.
@@ -33,7 +34,15 @@ func TestWhatDecidesHowFarAnAgentGetsIsPlanned(t *testing.T) {
 		},
 		"bytes that an agent may print: as many as usual, now 1048576": func(p *Plan) { p.MaxOutput = 1 << 20 },
 		"timeout of the agent: 0s, now 1s":                             func(p *Plan) { p.AgentTimeoutMs = 1000 },
-		"network: , now host":                                          func(p *Plan) { p.Network = "host" },
+		"network: as the tasks say, now host":                          func(p *Plan) { p.Network = "host" },
+		"judge: none, now codex with gpt-5, 3 votes": func(p *Plan) {
+			p.Judge = PlannedJudge{Agent: "codex", Model: "gpt-5", Votes: 3}
+		},
+		"isolation: as the tasks say, now none":  func(p *Plan) { p.Isolation = "none" },
+		"budget of a cell: none, now $1.5, 1m0s": func(p *Plan) { p.Cell = Budget{USD: 1.5, Wall: time.Minute} },
+		"arm control-shadow: new, and controls run beside the other arms from the first run on": func(p *Plan) {
+			p.Arms = append(p.Arms, PlannedArm{Arm: Arm{Name: ControlShadow}})
+		},
 	} {
 		t.Run(want, func(t *testing.T) {
 			begun, wanted := &Plan{Runs: 1}, &Plan{Runs: 1}

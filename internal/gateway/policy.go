@@ -70,6 +70,9 @@ func (p Policy) Offline() bool { return p.Replay != "" && p.ReplayMode != Replay
 // Text says what the policy does to calls, for people; empty if calls pass as they are.
 func (p Policy) Text() string {
 	var parts []string
+	if p.Gateway == Off {
+		parts = append(parts, "they do not go through it")
+	}
 	if p.DenyServerTools {
 		parts = append(parts, "tools of the vendor are removed")
 	}
@@ -82,7 +85,10 @@ func (p Policy) Text() string {
 // Digest identifies what the policy does to calls: runs under different policies cannot be
 // compared. It is empty if calls pass as they are.
 func (p Policy) Digest() string {
-	if !p.DenyServerTools && p.Faults == nil {
+	switch {
+	case p.Gateway == Off: // with nothing else, which Check sees to
+		return Off
+	case !p.DenyServerTools && p.Faults == nil:
 		return ""
 	}
 	sum := sha256.Sum256(fmt.Appendf(nil, "deny server tools: %v\nfaults: %s\n", p.DenyServerTools, p.Faults.Digest()))

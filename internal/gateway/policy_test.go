@@ -59,6 +59,9 @@ func TestAPolicyTravelsWhole(t *testing.T) {
 		}
 	}
 	kept, faulty := gateway.Policy{Record: "off", Replay: "run"}, gateway.Policy{Faults: faults}
+	if off := (gateway.Policy{Gateway: gateway.Off}); off.Digest() == "" || off.Text() == "" {
+		t.Error("without a gateway calls are not what they are with one")
+	}
 	if kept.Digest() != "" || faulty.Digest() == "" || faulty.Digest() == sent.Digest() {
 		t.Error("the digest does not tell what is done to calls")
 	}

@@ -92,6 +92,8 @@ type Comparison struct {
 	FlowA *Flow          `json:"flowA,omitempty"`
 	FlowB *Flow          `json:"flowB,omitempty"`
 	First *FirstAttempts `json:"firstAttempts,omitempty"`
+	// Controls say what the controls of the experiment showed.
+	Controls []Control `json:"controls,omitempty"`
 	// SignedA and SignedB say what is signed of the ledgers.
 	SignedA  *Signing `json:"signedA,omitempty"`
 	SignedB  *Signing `json:"signedB,omitempty"`
@@ -99,6 +101,8 @@ type Comparison struct {
 	// Imported says what the files of other harnesses that this was read from cannot promise; empty
 	// where fit ran everything.
 	Imported string `json:"imported,omitempty"`
+	// Validity is the page that says what a claim rests on.
+	Validity string `json:"validity"`
 
 	first []string // what is said right below the sentence
 	flow  []string // what became of the planned runs
@@ -159,7 +163,9 @@ func Compare(a, b *Group, cfg CompareConfig) (*Comparison, error) {
 		SignedA:    a.Signed,
 		SignedB:    b.Signed,
 		Imported:   importedLine(a, b),
-		first:      firstLines(a, b),
+		first:      FirstLines(a, b),
+		Controls:   ControlsOf(a, b),
+		Validity:   ValidityPage,
 		FlowA:      a.Flow,
 		FlowB:      b.Flow,
 		First:      firstAttempts(a, b),

@@ -56,7 +56,10 @@ func writeFacts(w io.Writer, facts, warnings []string) {
 }
 
 // Validity is the line of every report that leads to the page on what a claim rests on.
-const Validity = "what a claim rests on, and what remains: docs/validity.md"
+const Validity = "what a claim rests on, and what remains: " + ValidityPage
+
+// ValidityPage is where documents that programs read say the same.
+const ValidityPage = "docs/validity.md"
 
 // Markdown writes the comparison as Markdown.
 func (c *Comparison) Markdown(w io.Writer) error {

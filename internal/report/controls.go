@@ -3,6 +3,7 @@ package report
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/fit-eval/fit/stats"
@@ -49,24 +50,33 @@ func (r *Report) control(planned *Planned) error {
 		r.Controls = append(r.Controls, shown)
 	}
 	r.Groups = groups
-	var failed, lines []string
-	for _, c := range r.Controls {
-		lines = append(lines, c.Text)
-		if !c.Passed {
-			failed = append(failed, c.Text)
-		}
-	}
 	for i := range r.Groups {
-		r.Groups[i].controls = strings.Join(lines, "; ")
-		r.Groups[i].controlsFailed = strings.Join(failed, "; ")
+		r.Groups[i].controls = r.Controls
 	}
 	return nil
+}
+
+// ControlsOf returns what the controls of the groups' experiments showed, each once.
+func ControlsOf(groups ...*Group) []Control {
+	var all []Control
+	for _, g := range groups {
+		for _, c := range g.controls {
+			if !slices.ContainsFunc(all, func(other Control) bool { return other.Text == c.Text }) {
+				all = append(all, c)
+			}
+		}
+	}
+	return all
 }
 
 // compareControl compares a control with the baseline. It claims nothing for readers, so that what
 // withholds claims about the arms does not silence it.
 func compareControl(baseline, control *Group, kind string) (Control, error) {
 	shown := Control{Arm: control.Name, Kind: kind}
+	if apart := historical(&Basis{Groups: []*Group{baseline, control}}); apart != nil {
+		shown.Text = fmt.Sprintf("the control %s shows nothing about the other arms: %s", control.Name, apart[0])
+		return shown, nil
+	}
 	compared, err := Compare(baseline, control, CompareConfig{})
 	switch {
 	case errors.Is(err, stats.ErrNoData):
@@ -93,5 +103,13 @@ func compareControl(baseline, control *Group, kind string) (Control, error) {
 
 // failedControls says which controls of an experiment failed.
 func failedControls(basis *Basis) []string {
-	return basis.each(func(g *Group) string { return g.controlsFailed })
+	return basis.each(func(g *Group) string {
+		var failed []string
+		for _, c := range g.controls {
+			if !c.Passed {
+				failed = append(failed, c.Text)
+			}
+		}
+		return strings.Join(failed, "; ")
+	})
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/stats"
@@ -14,12 +15,19 @@ import (
 func TestAClaimRestsOnItsControls(t *testing.T) {
 	for name, test := range map[string]struct {
 		shadow, known string
+		late          bool   // the controls ran a day later
 		want          string // empty: nothing is withheld
 	}{
-		"both hold":                  {"FFF", "PPP", ""},
-		"the shadow differs":         {"PPP", "PPP", "the shadow of the baseline, control-shadow, differs from it (+100.0 points, "},
-		"the effect is not found":    {"FFF", "FFF", "the known effect of control-known was not found (+0.0 points, "},
-		"the control has no verdict": {"EEE", "PPP", "the control control-shadow has no task with verdicts on both sides"},
+		"both hold": {"FFF", "PPP", false, ""},
+		"the shadow differs": {
+			"PPP", "PPP", false, "the shadow of the baseline, control-shadow, differs from it (+100.0 points, ",
+		},
+		"the effect is not found":    {"FFF", "FFF", false, "the known effect of control-known was not found (+0.0 points, "},
+		"the control has no verdict": {"EEE", "PPP", false, "the control control-shadow has no task with verdicts on both sides"},
+		"the controls ran later": {
+			"FFF", "PPP", true, "the control control-shadow shows nothing about the other arms: 0 of 36 runs of a ran while " +
+				"control-shadow did",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var records []ledger.Record
@@ -29,7 +37,12 @@ func TestAClaimRestsOnItsControls(t *testing.T) {
 			} {
 				records = append(records, armRuns(arm, repeat(word, 12)...)...)
 			}
-			for _, r := range records {
+			day := time.Date(2026, 7, 1, 0, 0, 0, 0, time.UTC)
+			for i, r := range records {
+				atMinute(&records[i], day, i%36)
+				if test.late && strings.HasPrefix(r.Arm, "control") {
+					atMinute(&records[i], day.AddDate(0, 0, 1), i%36)
+				}
 				if !slices.Contains(runs[r.TaskID], r.RunIndex) {
 					runs[r.TaskID] = append(runs[r.TaskID], r.RunIndex)
 				}
@@ -48,6 +61,9 @@ func TestAClaimRestsOnItsControls(t *testing.T) {
 			}
 			head, _, _ := strings.Cut(textOf(t, c), "\n\n")
 			wantIn(t, head, "controls: ")
+			if len(c.Controls) != 2 || c.Validity != ValidityPage {
+				t.Errorf("JSON says %+v of the controls, and %q of validity", c.Controls, c.Validity)
+			}
 			if test.want == "" {
 				if c.Decision.Claim != stats.Improved || len(c.Withheld) > 0 {
 					t.Errorf("%+v %s", c.Withheld, c.Decision.Sentence)

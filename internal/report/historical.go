@@ -10,6 +10,10 @@ import (
 // sideBySide is the share of an arm's runs that must have run within the time of the other's.
 const sideBySide = 0.8
 
+// mostAtAnEnd is how many runs at either end of an experiment may be outside of the other arm's
+// time: of the first and the last tasks one arm ran before the other.
+const mostAtAnEnd = 2
+
 // historical says that two arms did not run side by side: what changed in between, such as the
 // model behind an endpoint, or the load of the machine, cannot be told from what was changed.
 func historical(basis *Basis) []string {
@@ -26,7 +30,7 @@ func historical(basis *Basis) []string {
 	for i, g := range basis.Groups {
 		other := basis.Groups[1-i]
 		ran := other.span()
-		if within, runs := ran.contains(g); runs > 0 && float64(within) < sideBySide*float64(runs) {
+		if within, runs := g.beside(other, ran); runs > 0 && float64(within) < sideBySide*float64(runs) {
 			return []string{fmt.Sprintf("%d of %s of %s ran while %s did, %s", within, Count(runs, "run"), g.Name,
 				other.Name, ran)}
 		}
@@ -69,21 +73,52 @@ func (g *Group) span() span {
 // endOf returns when a run ended: after it began, however short it was.
 func endOf(r *ledger.Record) time.Time { return time.UnixMilli(max(r.StartMs+1, r.EndMs)).UTC() }
 
-// contains counts the runs of an arm whose times are known, and those of them that ran, at least in
-// part, within the span.
-func (s span) contains(g *Group) (within, runs int) {
-	if s.from.IsZero() {
+// beside counts the runs of an arm whose times are known, and those of them that ran, at least in
+// part, within the span of the other arm, or were run with it at one of its ends.
+func (g *Group) beside(other *Group, ran span) (within, runs int) {
+	if ran.from.IsZero() {
 		return 0, 0
 	}
+	type slot struct {
+		task string
+		run  int
+	}
+	counterparts := map[slot]*ledger.Record{}
+	for i := range other.records {
+		r := &other.records[i]
+		counterparts[slot{r.TaskID, r.RunIndex}] = r
+	}
+	// Between the runs of a slot there are at most those of the other arms.
+	apart := time.Duration(max(2, len(g.question.Arms))) * max(g.longest(), other.longest())
+	before, after := 0, 0
 	for i := range g.records {
 		r := &g.records[i]
 		if r.StartMs == 0 {
 			continue
 		}
 		runs++
-		if time.UnixMilli(r.StartMs).Before(s.to) && !endOf(r).Before(s.from) {
+		from, to := time.UnixMilli(r.StartMs), endOf(r)
+		c := counterparts[slot{r.TaskID, r.RunIndex}]
+		switch {
+		case from.Before(ran.to) && !to.Before(ran.from):
 			within++
+		case c == nil || c.StartMs == 0:
+		case to.Before(ran.from) && time.UnixMilli(c.StartMs).Sub(to) <= apart:
+			before++
+		case !from.Before(ran.to) && from.Sub(endOf(c)) <= apart:
+			after++
 		}
 	}
-	return within, runs
+	return within + min(before, mostAtAnEnd) + min(after, mostAtAnEnd), runs
+}
+
+// longest is the time of the arm's longest run.
+func (g *Group) longest() time.Duration {
+	var longest time.Duration
+	for i := range g.records {
+		if r := &g.records[i]; r.StartMs > 0 {
+			longest = max(longest, endOf(r).Sub(time.UnixMilli(r.StartMs)))
+		}
+	}
+	return longest
 }

@@ -113,6 +113,7 @@ func (g *Group) junitProperties() *junitProperties {
 	add := func(name, value string) {
 		found.List = append(found.List, junitProperty{Name: name, Value: display.Text(value)})
 	}
+	add("validity", ValidityPage)
 	if g.Scope != "" {
 		add("selection", g.Scope)
 	}
@@ -126,9 +127,6 @@ func (g *Group) junitProperties() *junitProperties {
 	}
 	for _, reason := range g.Withheld {
 		add("withheld", reason.Sentence())
-	}
-	if len(found.List) == 0 {
-		return nil
 	}
 	return found
 }

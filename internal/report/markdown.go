@@ -94,7 +94,7 @@ func (m *markdown) group(g *Group, full, named bool) {
 	if g.Scope != "" {
 		m.line("%s\n", cell(g.Scope))
 	}
-	m.paragraphs(firstLines(g))
+	m.paragraphs(FirstLines(g))
 	t := &g.Totals
 	sign := icon(t.TasksPassing == t.Tasks && t.Tasks > 0)
 	m.line("%s **%d/%d tasks passing** | %d runs%s%s\n", sign, t.TasksPassing, t.Tasks, t.Runs, missingText(t),

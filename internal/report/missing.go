@@ -95,10 +95,11 @@ func (p *Planned) grown() []string {
 	}
 	if len(p.ArmsAdded) > 0 {
 		effect := "whether they ran side by side is seen in the times of their runs"
-		if n := len(p.Arms); n > 2 {
+		q := p.Question
+		if q.Arms = p.compared(); len(q.Arms) > 2 {
 			effect = fmt.Sprintf("adding arms until one wins inflates the false-positive rate, so claims hold only "+
 				"where all %d are compared together, with p-values corrected for %d comparisons; a pair compared "+
-				"alone is corrected for them, too", n, n*(n-1)/2)
+				"alone is corrected for them, too", len(q.Arms), q.pairs())
 		}
 		warnings = append(warnings, fmt.Sprintf("the number of arms was changed after results were recorded (%s): %s",
 			strings.Join(p.ArmsAdded, "; "), effect))

@@ -31,6 +31,10 @@ type MultiComparison struct {
 	Warnings []string   `json:"warnings,omitempty"`
 	// Imported says what the files of other harnesses that this was read from cannot promise.
 	Imported string `json:"imported,omitempty"`
+	// Controls say what the controls of the experiment showed.
+	Controls []Control `json:"controls,omitempty"`
+	// Validity is the page that says what a claim rests on.
+	Validity string `json:"validity"`
 
 	first []string // what is said right below the headline
 	flow  []string // what became of the planned runs
@@ -85,11 +89,13 @@ type ArmPair struct {
 // CompareArms compares several groups: all pairs of them, or with toBaseline all others with the
 // first. The chance of any false claim among the comparisons stays below alpha.
 func CompareArms(groups []*Group, toBaseline bool, cfg CompareConfig) (*MultiComparison, error) {
-	cfg = cfg.asPlanned(groups...)
+	cfg = cfg.asPlanned(groups...).pairsAsPlanned(toBaseline, groups[0])
 	f := &MultiComparison{
 		Version:    Version,
 		Measure:    cfg.Measure,
-		first:      firstLines(groups...),
+		first:      FirstLines(groups...),
+		Controls:   ControlsOf(groups...),
+		Validity:   ValidityPage,
 		flow:       flowLines(groups...),
 		NotPlanned: cfg.NotPlanned,
 	}

@@ -67,8 +67,22 @@ func (cfg CompareConfig) asPlanned(groups ...*Group) CompareConfig {
 		note(false, "the non-inferiority margin %g and not %s", cfg.NonInferior, amountOrNone(q.NonInferior))
 	}
 	if q.ToBaseline && len(groups) == 2 && len(q.Arms) > 2 && oneExperiment(groups[0], groups[1]) &&
-		groups[0].Provenance.Arm != q.Arms[0] {
+		groups[0].Provenance.Arm != q.Arms[0] && groups[1].Provenance.Arm != q.Arms[0] {
 		note(true, "a pair without the baseline %s", q.Arms[0])
+	}
+	return cfg
+}
+
+// pairsAsPlanned says that other pairs are compared than those that were planned. The pairs with the
+// baseline are corrected for all, and each of the others claims nothing.
+func (cfg CompareConfig) pairsAsPlanned(toBaseline bool, first *Group) CompareConfig {
+	q := first.question
+	switch {
+	case q.Alpha == 0 || len(q.Arms) < 3 || q.ToBaseline == toBaseline:
+	case toBaseline:
+		cfg.NotPlanned = append(cfg.NotPlanned, "pairs with the baseline and not all")
+	default:
+		cfg.NotPlanned = append(cfg.NotPlanned, "all pairs and not those with the baseline")
 	}
 	return cfg
 }

@@ -73,6 +73,16 @@ func TestAPairOfAPlanWithMoreArmsIsCorrectedForItsPairs(t *testing.T) {
 			t.Errorf("to the baseline %t: %v, p %g and %g: %s", toBaseline, err, c.Decision.P, c.Decision.PAdj,
 				c.Decision.Sentence)
 		}
+		turned, err := Compare(groups["b"], groups["a"], CompareConfig{}) // as a head to head reads it
+		if err != nil || turned.Decision.PAdj != c.Decision.PAdj || len(turned.Withheld) != len(c.Withheld) {
+			t.Errorf("to the baseline %t, turned round: %v, %+v", toBaseline, err, turned.Withheld)
+		}
+		for _, asked := range []bool{false, true} {
+			f, err := CompareArms([]*Group{groups["a"], groups["b"], groups["c"]}, asked, CompareConfig{})
+			if err != nil || (len(f.NotPlanned) > 0) != (asked != toBaseline) {
+				t.Errorf("to the baseline %t, asked %t: %v, %q", toBaseline, asked, err, f.NotPlanned)
+			}
+		}
 		c, err = Compare(groups["b"], groups["c"], CompareConfig{})
 		if err != nil || (c.Decision.Claim == stats.Regressed) == toBaseline {
 			t.Errorf("to the baseline %t: %v, %s", toBaseline, err, c.Decision.Sentence)

@@ -61,6 +61,8 @@ type Report struct {
 	// Sequential is set for a sequential analysis.
 	Sequential *SequentialReport `json:"sequential,omitempty"`
 	Warnings   []string          `json:"warnings,omitempty"`
+	// Validity is the page that says what a claim rests on.
+	Validity string `json:"validity"`
 }
 
 // Provenance is the set of conditions a group was measured under.
@@ -141,8 +143,7 @@ type Group struct {
 
 	requests []RequestPair
 
-	controls       string // what the controls of the experiment showed
-	controlsFailed string // those that failed
+	controls []Control // what the controls of the experiment showed
 
 	sequence *sequence           // nil unless the experiment was evaluated while it ran
 	redraws  map[ledger.Cell]int // attempts that ended in an error after the agent had begun
@@ -182,7 +183,7 @@ func Build(in Input) (*Report, error) {
 	}
 	in.Level = cmp.Or(in.Level, stats.DefaultLevel)
 	in.Records = audited(in.Records, in.Findings)
-	r := &Report{Version: Version, Groups: []Group{}, Tasks: []Task{}}
+	r := &Report{Version: Version, Groups: []Group{}, Tasks: []Task{}, Validity: ValidityPage}
 	var err error
 	if in.labelled, err = match(in.Labels, ledger.Last(in.Records)); err != nil {
 		return nil, err

@@ -48,9 +48,9 @@ func unsigned(basis *Basis) []string {
 	})
 }
 
-// firstLines are what readers see right below the answer about groups: what is signed, once where
-// they have one ledger, and how many experiments there were before.
-func firstLines(groups ...*Group) []string {
+// FirstLines are what readers see right below the answer about groups: what is signed, once where
+// they have one ledger, what the controls showed, and how many experiments there were before.
+func FirstLines(groups ...*Group) []string {
 	var lines []string
 	for i, g := range groups {
 		before := slices.IndexFunc(groups, func(other *Group) bool { return other.Signed == g.Signed })
@@ -63,11 +63,12 @@ func firstLines(groups ...*Group) []string {
 			lines[i] = g.Name + ": " + lines[i]
 		}
 	}
-	for i, g := range groups {
-		before := slices.IndexFunc(groups, func(other *Group) bool { return other.controls == g.controls })
-		if g.controls != "" && before == i {
-			lines = append(lines, "controls: "+g.controls)
-		}
+	var shown []string
+	for _, c := range ControlsOf(groups...) {
+		shown = append(shown, c.Text)
+	}
+	if len(shown) > 0 {
+		lines = append(lines, "controls: "+strings.Join(shown, "; "))
 	}
 	for i, g := range groups {
 		before := slices.IndexFunc(groups, func(other *Group) bool { return other.Number == g.Number })

@@ -68,7 +68,7 @@ func (g *Group) headText(w io.Writer) {
 	if g.Scope != "" {
 		fmt.Fprintf(w, "\n%s", display.Line(g.Scope))
 	}
-	for _, line := range append(firstLines(g), g.Imported) {
+	for _, line := range append(FirstLines(g), g.Imported) {
 		if line != "" {
 			fmt.Fprintf(w, "\n%s", display.Line(line))
 		}

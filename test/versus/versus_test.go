@@ -38,6 +38,7 @@ type stage struct {
 	asked []string // the first lines of the judges' system prompts
 	all   int
 	above int // requests with a text from above the repository
+	named int // requests of agents and judges that name a task or an arm
 }
 
 func newStage(t *testing.T) *stage {
@@ -107,6 +108,11 @@ func (s *stage) count(r scripted.Record) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.all++
+	for _, name := range []string{"go-plural", "quokkaquokka"} {
+		if bytes.Contains(r.Body, []byte(name)) || strings.Contains(r.Path, name) {
+			s.named++
+		}
+	}
 	if bytes.Contains(r.Body, []byte("MARK-ABOVE")) {
 		s.above++
 	}
@@ -235,6 +241,9 @@ func TestHeadToHead(t *testing.T) {
 			t.Errorf("%s was given %+v, want %s", c.Agent, c.Treatment, file)
 		}
 	}
+	if s.named > 0 {
+		t.Errorf("%d requests name the task", s.named)
+	}
 	if s.above > 0 {
 		t.Errorf("%d requests have what stands above the repository", s.above)
 	}
@@ -272,7 +281,7 @@ func TestHeadToHead(t *testing.T) {
 func TestOtherLanguages(t *testing.T) {
 	s := newStage(t)
 	robot := s.run(s.environ, "fit", "versus", "run", "node.yaml", "python.yaml", "--arm",
-		"one=agent:builtin,model:claude-sonnet-4-5", "--model-url", s.server.URL, "--no-probe", "--judge", "off",
+		"quokkaquokka=agent:builtin,model:claude-sonnet-4-5", "--model-url", s.server.URL, "--no-probe", "--judge", "off",
 		"--output", "R", "--runs", "1", "--robot")
 	var document struct{ Cells []cell }
 	if err := json.Unmarshal(robot, &document); err != nil {
@@ -283,8 +292,8 @@ func TestOtherLanguages(t *testing.T) {
 			t.Errorf("a cell is %q", c.text())
 		}
 	}
-	if len(document.Cells) != 2 {
-		t.Errorf("there are %d cells, want two", len(document.Cells))
+	if len(document.Cells) != 2 || s.named > 0 {
+		t.Errorf("there are %d cells, want two; %d requests name the arm", len(document.Cells), s.named)
 	}
 }
 

@@ -2,6 +2,7 @@ package benchmarkcli
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -18,7 +19,12 @@ func TestControlsRunBesideTheArms(t *testing.T) {
 		t.Errorf("shadows: %v %v", found, err)
 	}
 	c.want(0, "report", "out", "--min-pass-rate", "0")
-	c.contains(c.stdout, `"kind": "shadow"`, `"passed": true`)
+	c.contains(c.stdout, `"kind": "shadow"`, `"passed": true`, `"validity": "docs/validity.md"`)
+	// They are interleaved with the arms, so they cannot be added to results.
+	without := append(slices.Clone(c.again), "--output", "later")
+	c.want(0, without...)
+	c.want(2, append(without, "--controls")...)
+	c.contains(c.stderr, "arm control-shadow: new, and controls run beside the other arms from the first run on")
 	// An effect that this family declares and two tasks cannot show.
 	c.write(map[string]string{"family/control-arm.yaml": "arms:\n  - name: known\n    agent: builtin\n" +
 		"    model: claude-sonnet-4-5\n    prompt: Do nothing.\n"})

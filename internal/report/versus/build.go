@@ -64,6 +64,7 @@ func (b *builder) build() (*EvalReport, error) {
 		Calibration:   []judge.Calibration{},
 		Warnings:      []string{},
 		Signed:        &s.signed,
+		Validity:      report.ValidityPage,
 	}
 	b.head()
 	b.panel()
@@ -84,6 +85,7 @@ func (b *builder) build() (*EvalReport, error) {
 	}
 	b.state()
 	b.warn()
+	b.report.first = firstLines(b.arms)
 	return b.report, nil
 }
 
@@ -186,6 +188,7 @@ func (b *builder) group() error {
 	if err != nil {
 		return err
 	}
+	b.report.Controls = built.Controls
 	for i := range built.Groups {
 		one := arm{Group: &built.Groups[i]}
 		for _, record := range one.Records() {

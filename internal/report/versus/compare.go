@@ -26,8 +26,10 @@ type Comparison struct {
 	PerAgent      []AgentSummary `json:"perAgent"`
 	Pairs         []Pair         `json:"pairs"`
 	Warnings      []string       `json:"warnings"`
+	// Validity is the page that says what a claim rests on.
+	Validity string `json:"validity"`
 
-	signed []string // what is signed of each side
+	first []string // what is said right below the statement
 }
 
 // Compare compares the first side with each of the others, task by task. Sides with several arms
@@ -76,9 +78,8 @@ func Compare(sides []Side) (*Comparison, error) {
 		PerAgent:      merged.report.PerAgent,
 		Pairs:         merged.report.Pairs,
 		Warnings:      orEmpty(merged.report.Warnings),
-	}
-	for i := range sides {
-		c.signed = append(c.signed, sides[i].Name+": "+sides[i].Source.signed.Text())
+		Validity:      report.ValidityPage,
+		first:         firstLines(merged.arms),
 	}
 	return c, nil
 }
@@ -138,10 +139,22 @@ func (b *builder) take(side *Side) ([]*arm, error) {
 	return taken, nil
 }
 
-// compareAll compares every two arms.
+// firstLines are what readers see right below the statement about arms.
+func firstLines(arms []arm) []string {
+	groups := make([]*report.Group, len(arms))
+	for i := range arms {
+		groups[i] = arms[i].Group
+	}
+	return report.FirstLines(groups...)
+}
+
+// compareAll compares every two arms, or all with the first where that was planned.
 func (b *builder) compareAll() error {
 	var pairs [][2]*arm
 	for i := range b.arms {
+		if i > 0 && b.arms[0].ToBaseline() {
+			break
+		}
 		for j := i + 1; j < len(b.arms); j++ {
 			pairs = append(pairs, [2]*arm{&b.arms[i], &b.arms[j]})
 		}

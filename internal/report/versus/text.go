@@ -53,13 +53,13 @@ type section struct {
 // sections returns the parts in the order in which people read them: how well each arm did, what
 // may be claimed, why runs failed, when milestones were reached, and the cost.
 func (r *EvalReport) sections() []section {
-	first := []string{r.Statement, r.Signed.Text()}
+	first := append([]string{r.Statement}, r.first...)
 	return append(commonSections(first, r.PerAgent, r.Pairs), r.judgeSection(), r.agentsSection(),
 		section{title: "Notes", lines: r.Warnings}, section{lines: []string{report.Validity}})
 }
 
 func (c *Comparison) sections() []section {
-	first := append([]string{c.Statement}, c.signed...)
+	first := append([]string{c.Statement}, c.first...)
 	return append(commonSections(first, c.PerAgent, c.Pairs), section{title: "Notes", lines: c.Warnings},
 		section{lines: []string{report.Validity}})
 }

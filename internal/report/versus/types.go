@@ -43,6 +43,12 @@ type EvalReport struct {
 	Weights     judge.Weights       `json:"weights"`
 	Cost        Cost                `json:"cost"`
 	Warnings    []string            `json:"warnings"`
+	// Controls say what the controls of the experiment showed.
+	Controls []report.Control `json:"controls,omitempty"`
+	// Validity is the page that says what a claim rests on.
+	Validity string `json:"validity"`
+
+	first []string // what is said right below the statement
 }
 
 // Tool is the program that made the records.

@@ -218,10 +218,12 @@ export interface Comparison {
   flowA?: { planned: number; started: number; retried: number; why?: Record<string, number>; limited: number; held: number; failedCalls: number; graded: number };
   flowB?: { planned: number; started: number; retried: number; why?: Record<string, number>; limited: number; held: number; failedCalls: number; graded: number };
   firstAttempts?: { passedA: number; runsA: number; passedB: number; runsB: number; errorsA?: number; errorsB?: number; difference: number | null };
+  controls?: { arm: string; kind: string; passed: boolean; decision?: Decision; text: string }[];
   signedA?: { records: number; signed: number; by?: string[]; gone?: string };
   signedB?: { records: number; signed: number; by?: string[]; gone?: string };
   warnings?: string[];
   imported?: string;
+  validity: string;
 }
 
 export interface Decision {
@@ -307,6 +309,8 @@ export interface EvalReport {
   weights: Record<string, { weight: number; heuristic: number }> | null;
   cost: { agentsUsd: number | null; agentsKnownUsd: number; judgesUsd: number | null; judgesKnownUsd: number; judgesShare: number | null; replies: number; perReplyUsd: number | null; perMember: Record<string, { replies: number; usage: { input_tokens: number; output_tokens: number; cache_read_tokens?: number; cache_write_tokens?: number; cache_write_1h_tokens?: number; reasoning_tokens?: number }; usd: number; unpriced: number }> | null; perDimension: Record<string, { replies: number; usage: { input_tokens: number; output_tokens: number; cache_read_tokens?: number; cache_write_tokens?: number; cache_write_1h_tokens?: number; reasoning_tokens?: number }; usd: number; unpriced: number }> | null };
   warnings: string[] | null;
+  controls?: { arm: string; kind: string; passed: boolean; decision?: Decision; text: string }[];
+  validity: string;
 }
 
 export interface Exchange {
@@ -383,6 +387,8 @@ export interface FamilyComparison {
   sets?: string[][];
   warnings?: string[];
   imported?: string;
+  controls?: { arm: string; kind: string; passed: boolean; decision?: Decision; text: string }[];
+  validity: string;
 }
 
 export interface FileChange {
@@ -633,6 +639,7 @@ export interface Report {
   totals: Totals;
   sequential?: { alpha: number; looked: number; tasks: number; eValue: number | null; stopped: boolean };
   warnings?: string[];
+  validity: string;
 }
 
 export interface ReportTask {
