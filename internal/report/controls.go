@@ -73,7 +73,8 @@ func ControlsOf(groups ...*Group) []Control {
 // withholds claims about the arms does not silence it.
 func compareControl(baseline, control *Group, kind string) (Control, error) {
 	shown := Control{Arm: control.Name, Kind: kind}
-	if apart := historical(&Basis{Groups: []*Group{baseline, control}}); apart != nil {
+	apart := historical(&Basis{Groups: []*Group{baseline, control}})
+	if apart != nil && len(control.Tasks) >= stats.MinClaimTasks { // of fewer, nothing is claimed anyway
 		shown.Text = fmt.Sprintf("the control %s shows nothing about the other arms: %s", control.Name, apart[0])
 		return shown, nil
 	}

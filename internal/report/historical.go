@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/fit-eval/fit/ledger"
@@ -89,7 +90,7 @@ func (g *Group) beside(other *Group, ran span) (within, runs int) {
 		counterparts[slot{r.TaskID, r.RunIndex}] = r
 	}
 	// Between the runs of a slot there are at most those of the other arms.
-	apart := time.Duration(max(2, len(g.question.Arms))) * max(g.longest(), other.longest())
+	apart := time.Duration(max(2, len(g.question.Arms))) * max(g.longest(), other.longest(), pace(g, other))
 	before, after := 0, 0
 	for i := range g.records {
 		r := &g.records[i]
@@ -110,6 +111,28 @@ func (g *Group) beside(other *Group, ran span) (within, runs int) {
 		}
 	}
 	return within + min(before, mostAtAnEnd) + min(after, mostAtAnEnd), runs
+}
+
+// pace is the median time from the start of a run of the arms to that of the next one, which is
+// longer than short runs take.
+func pace(arms ...*Group) time.Duration {
+	var starts, gaps []int64
+	for _, g := range arms {
+		for i := range g.records {
+			if g.records[i].StartMs > 0 {
+				starts = append(starts, g.records[i].StartMs)
+			}
+		}
+	}
+	slices.Sort(starts)
+	for i := range starts[:max(0, len(starts)-1)] {
+		gaps = append(gaps, starts[i+1]-starts[i])
+	}
+	if len(gaps) == 0 {
+		return 0
+	}
+	slices.Sort(gaps)
+	return time.Duration(gaps[len(gaps)/2]) * time.Millisecond
 }
 
 // longest is the time of the arm's longest run.

@@ -555,8 +555,7 @@ func TestWhatAnAgentCannotDoIsToldBeforeTheGrid(t *testing.T) {
 // TestASelectionIsInTheFirstLines: who reads a report or an answer sees that it is about a part of
 // the tasks, and how that part was chosen.
 func TestASelectionIsInTheFirstLines(t *testing.T) {
-	c, run := tiny(t, 12)
-	c.want(0, with(run, "--task", "t0*", "--limit", "11", "--runs", "1")...)
+	c := twoArms(t, 12, "--task", "t0*", "--limit", "11")
 	const scope = "11 of 12 tasks, selected by --task t0*, --limit 11"
 	c.want(0, "report", "out", "--format", "text")
 	if lines := strings.SplitN(c.stdout, "\n", 3); lines[1] != scope {
@@ -566,7 +565,7 @@ func TestASelectionIsInTheFirstLines(t *testing.T) {
 	c.contains(c.stdout, scope)
 	c.want(0, "report", "out", "--format", "json")
 	c.contains(c.stdout, `"scope": "`+scope)
-	c.want(0, "compare", "out:default", "out:default")
+	c.want(0, "compare", "out")
 	if first, _, _ := strings.Cut(c.stdout, "\n"); !strings.Contains(first, scope) {
 		t.Errorf("the answer does not say it: %s", first)
 	}

@@ -229,13 +229,13 @@ func TestResealingIsNoticed(t *testing.T) {
 // What the user's key has signed is known outside the run directory: whoever removes the signature
 // is noticed by every command that reads results, once.
 func TestARemovedSignatureIsNoticed(t *testing.T) {
-	c, run := tiny(t, 2)
-	c.want(0, run...)
+	c := twoArms(t, 2)
+	run := c.again
 	path := filepath.Join(c.dir, "out", experiment.LedgerFile)
 	head := filepath.Join(c.dir, "out", ledger.NoteFile(experiment.LedgerFile))
 	readers := [][]string{
 		{"report", "--input", "out"},
-		{"compare", "out:default", "out:default"},
+		{"compare", "out"},
 		{"list", "out"},
 		{"grade", "--family", "family", "--input", "out"},
 	}

@@ -288,7 +288,7 @@ func (b *builder) state() {
 func (p *Pair) claims() []string {
 	var claims []string
 	add := func(claim, of string) {
-		if claim == claimA || claim == claimB {
+		if claim == claimA || claim == claimB || claim == claimEquivalent {
 			claims = append(claims, p.claimText(claim)+of)
 		}
 	}

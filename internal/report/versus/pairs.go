@@ -62,6 +62,9 @@ func (b *builder) compare(pair *Pair, first, second *arm, config report.CompareC
 func (p *Pair) settle(decision *stats.Decision) {
 	p.Diff, p.MDE, p.EValue = difference(decision), &decision.MDE, decision.EValue
 	p.Claim, p.Sentence, p.Obstacles = claimOf(decision), decision.Sentence, orEmpty(decision.Obstacles)
+	if decision.Claim == stats.Equivalent { // no margin was planned for dimensions
+		p.Claim = claimEquivalent
+	}
 }
 
 func difference(decision *stats.Decision) *Difference {

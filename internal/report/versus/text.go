@@ -238,6 +238,8 @@ func ratioSection(pairs []Pair) section {
 
 func (p *Pair) claimText(claim string) string {
 	switch claim {
+	case claimEquivalent:
+		return p.A + " and " + p.B + " are equivalent"
 	case claimA:
 		return p.A + " > " + p.B
 	case claimB:

@@ -236,7 +236,7 @@ type Pair struct {
 	FlipRate *float64 `json:"flipRate"`
 	Primacy  int      `json:"primacy"`
 	Recency  int      `json:"recency"`
-	// Claim is A>B, B>A, inconclusive or insufficient.
+	// Claim is A>B, B>A, equivalent where a margin was planned, inconclusive or insufficient.
 	Claim     string   `json:"claim"`
 	Sentence  string   `json:"sentence"`
 	Obstacles []string `json:"obstacles"`
@@ -272,6 +272,7 @@ type Pair struct {
 const (
 	claimA            = "A>B"
 	claimB            = "B>A"
+	claimEquivalent   = "equivalent"
 	claimInconclusive = "inconclusive"
 	claimInsufficient = "insufficient"
 )
