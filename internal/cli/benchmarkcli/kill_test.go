@@ -160,7 +160,8 @@ func begunAttempts(out string) int {
 	if err != nil {
 		return 0
 	}
-	return strings.Count(string(journal), `"attempt"`) - strings.Count(string(journal), `"probe"`)
+	begun := strings.Count(string(journal), `"attempt"`)
+	return begun - strings.Count(string(journal), `"probe"`) - strings.Count(string(journal), `"process"`)
 }
 
 // checkNothingLost makes sure that the ledger verifies after every kill.
