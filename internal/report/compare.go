@@ -164,7 +164,7 @@ func Compare(a, b *Group, cfg CompareConfig) (*Comparison, error) {
 		SignedB:    b.Signed,
 		Imported:   importedLine(a, b),
 		first:      FirstLines(a, b),
-		Controls:   ControlsOf(a, b),
+		Controls:   a.controls,
 		Validity:   ValidityPage,
 		FlowA:      a.Flow,
 		FlowB:      b.Flow,

@@ -3,7 +3,6 @@ package report
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/fit-eval/fit/stats"
@@ -54,19 +53,6 @@ func (r *Report) control(planned *Planned) error {
 		r.Groups[i].controls = r.Controls
 	}
 	return nil
-}
-
-// ControlsOf returns what the controls of the groups' experiments showed, each once.
-func ControlsOf(groups ...*Group) []Control {
-	var all []Control
-	for _, g := range groups {
-		for _, c := range g.controls {
-			if !slices.ContainsFunc(all, func(other Control) bool { return other.Text == c.Text }) {
-				all = append(all, c)
-			}
-		}
-	}
-	return all
 }
 
 // compareControl compares a control with the baseline. It claims nothing for readers, so that what

@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 
 	"github.com/fit-eval/fit/ledger"
@@ -156,10 +157,6 @@ func (g *Group) byCell(quantity func(*ledger.Record) (value float64, known bool)
 		sums[g.attempts[i].Cell()] += value
 		unknown[g.attempts[i].Cell()] = unknown[g.attempts[i].Cell()] || !known
 	}
-	for cell := range unknown {
-		if unknown[cell] {
-			delete(sums, cell)
-		}
-	}
+	maps.DeleteFunc(sums, func(cell ledger.Cell, _ float64) bool { return unknown[cell] })
 	return sums
 }

@@ -18,11 +18,8 @@ const mostAtAnEnd = 2
 // historical says that two arms did not run side by side: what changed in between, such as the
 // model behind an endpoint, or the load of the machine, cannot be told from what was changed.
 func historical(basis *Basis) []string {
-	if found := notOurs(basis); found != nil {
+	if found := notOurs(basis); found != nil || len(basis.Groups) != 2 {
 		return found
-	}
-	if len(basis.Groups) != 2 {
-		return nil
 	}
 	if a, b := basis.Groups[0], basis.Groups[1]; !oneExperiment(a, b) {
 		return []string{fmt.Sprintf("%s and %s are not from one plan: they did not run side by side, so anything "+
@@ -75,73 +72,44 @@ func (g *Group) span() span {
 func endOf(r *ledger.Record) time.Time { return time.UnixMilli(max(r.StartMs+1, r.EndMs)).UTC() }
 
 // beside counts the runs of an arm whose times are known, and those of them that ran, at least in
-// part, within the span of the other arm, or were run with it at one of its ends.
+// part, within the span of the other arm, or beside its run of the same task at one of its ends.
 func (g *Group) beside(other *Group, ran span) (within, runs int) {
-	if ran.from.IsZero() {
-		return 0, 0
-	}
-	type slot struct {
-		task string
-		run  int
-	}
-	counterparts := map[slot]*ledger.Record{}
+	counterparts := map[ledger.Cell]*ledger.Record{}
 	for i := range other.records {
 		r := &other.records[i]
-		counterparts[slot{r.TaskID, r.RunIndex}] = r
+		counterparts[ledger.Cell{TaskID: r.TaskID, RunIndex: r.RunIndex}] = r
 	}
-	// Between the runs of a slot there are at most those of the other arms.
-	apart := time.Duration(max(2, len(g.question.Arms))) * max(g.longest(), other.longest(), pace(g, other))
-	before, after := 0, 0
+	apart := 4 * g.pace() // tasks that run at the same time make the pace faster than theirs
+	var ends [2]int
 	for i := range g.records {
 		r := &g.records[i]
-		if r.StartMs == 0 {
+		if r.StartMs == 0 || ran.from.IsZero() {
 			continue
 		}
 		runs++
 		from, to := time.UnixMilli(r.StartMs), endOf(r)
-		c := counterparts[slot{r.TaskID, r.RunIndex}]
-		switch {
-		case from.Before(ran.to) && !to.Before(ran.from):
+		c := counterparts[ledger.Cell{TaskID: r.TaskID, RunIndex: r.RunIndex}]
+		if from.Before(ran.to) && !to.Before(ran.from) {
 			within++
-		case c == nil || c.StartMs == 0:
-		case to.Before(ran.from) && time.UnixMilli(c.StartMs).Sub(to) <= apart:
-			before++
-		case !from.Before(ran.to) && from.Sub(endOf(c)) <= apart:
-			after++
+		} else if c != nil && time.UnixMilli(c.StartMs).Sub(to) <= apart && from.Sub(endOf(c)) <= apart {
+			at := int(indicator(from.After(ran.from)))
+			ends[at] = min(ends[at]+1, mostAtAnEnd)
 		}
 	}
-	return within + min(before, mostAtAnEnd) + min(after, mostAtAnEnd), runs
+	return within + ends[0] + ends[1], runs
 }
 
-// pace is the median time from the start of a run of the arms to that of the next one, which is
-// longer than short runs take.
-func pace(arms ...*Group) time.Duration {
-	var starts, gaps []int64
-	for _, g := range arms {
-		for i := range g.records {
-			if g.records[i].StartMs > 0 {
-				starts = append(starts, g.records[i].StartMs)
-			}
-		}
+// pace is the median time from the start of a run of the arm to that of the next one.
+func (g *Group) pace() time.Duration {
+	var starts []int64
+	for i := range g.records {
+		starts = append(starts, g.records[i].StartMs)
 	}
 	slices.Sort(starts)
-	for i := range starts[:max(0, len(starts)-1)] {
-		gaps = append(gaps, starts[i+1]-starts[i])
-	}
-	if len(gaps) == 0 {
-		return 0
+	gaps := []int64{0}
+	for i := 1; i < len(starts); i++ {
+		gaps = append(gaps, starts[i]-starts[i-1])
 	}
 	slices.Sort(gaps)
 	return time.Duration(gaps[len(gaps)/2]) * time.Millisecond
-}
-
-// longest is the time of the arm's longest run.
-func (g *Group) longest() time.Duration {
-	var longest time.Duration
-	for i := range g.records {
-		if r := &g.records[i]; r.StartMs > 0 {
-			longest = max(longest, endOf(r).Sub(time.UnixMilli(r.StartMs)))
-		}
-	}
-	return longest
 }

@@ -89,12 +89,15 @@ type ArmPair struct {
 // CompareArms compares several groups: all pairs of them, or with toBaseline all others with the
 // first. The chance of any false claim among the comparisons stays below alpha.
 func CompareArms(groups []*Group, toBaseline bool, cfg CompareConfig) (*MultiComparison, error) {
-	cfg = cfg.asPlanned(groups...).pairsAsPlanned(toBaseline, groups[0])
+	cfg = cfg.asPlanned(groups...)
+	if q := groups[0].question; q.Alpha > 0 && len(q.Arms) > 2 && q.ToBaseline != toBaseline {
+		cfg.NotPlanned = append(cfg.NotPlanned, "other pairs than the planned ones")
+	}
 	f := &MultiComparison{
 		Version:    Version,
 		Measure:    cfg.Measure,
 		first:      FirstLines(groups...),
-		Controls:   ControlsOf(groups...),
+		Controls:   groups[0].controls,
 		Validity:   ValidityPage,
 		flow:       flowLines(groups...),
 		NotPlanned: cfg.NotPlanned,

@@ -73,20 +73,6 @@ func (cfg CompareConfig) asPlanned(groups ...*Group) CompareConfig {
 	return cfg
 }
 
-// pairsAsPlanned says that other pairs are compared than those that were planned. The pairs with the
-// baseline are corrected for all, and each of the others claims nothing.
-func (cfg CompareConfig) pairsAsPlanned(toBaseline bool, first *Group) CompareConfig {
-	q := first.question
-	switch {
-	case q.Alpha == 0 || len(q.Arms) < 3 || q.ToBaseline == toBaseline:
-	case toBaseline:
-		cfg.NotPlanned = append(cfg.NotPlanned, "pairs with the baseline and not all")
-	default:
-		cfg.NotPlanned = append(cfg.NotPlanned, "all pairs and not those with the baseline")
-	}
-	return cfg
-}
-
 func amountOrNone(amount float64) string {
 	if amount == 0 {
 		return "none"

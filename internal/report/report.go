@@ -183,7 +183,8 @@ func Build(in Input) (*Report, error) {
 	}
 	in.Level = cmp.Or(in.Level, stats.DefaultLevel)
 	in.Records = audited(in.Records, in.Findings)
-	r := &Report{Version: Version, Groups: []Group{}, Tasks: []Task{}, Validity: ValidityPage}
+	r := &Report{Version: Version, Groups: []Group{}, Tasks: []Task{}}
+	r.Validity = ValidityPage
 	var err error
 	if in.labelled, err = match(in.Labels, ledger.Last(in.Records)); err != nil {
 		return nil, err

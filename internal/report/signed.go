@@ -64,15 +64,18 @@ func FirstLines(groups ...*Group) []string {
 		}
 	}
 	var shown []string
-	for _, c := range ControlsOf(groups...) {
-		shown = append(shown, c.Text)
+	for _, g := range groups {
+		for _, c := range g.controls {
+			if !slices.Contains(shown, c.Text) {
+				shown = append(shown, c.Text)
+			}
+		}
 	}
 	if len(shown) > 0 {
 		lines = append(lines, "controls: "+strings.Join(shown, "; "))
 	}
-	for i, g := range groups {
-		before := slices.IndexFunc(groups, func(other *Group) bool { return other.Number == g.Number })
-		if g.Number != "" && before == i {
+	for _, g := range groups {
+		if g.Number != "" && !slices.Contains(lines, g.Number) {
 			lines = append(lines, g.Number)
 		}
 	}

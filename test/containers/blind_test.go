@@ -25,7 +25,8 @@ func TestAgentsInContainersDoNotLearnTheirArmOrTask(t *testing.T) {
 	var mu sync.Mutex
 	var asked strings.Builder
 	b.url = scriptedtest.ServeAll(t, map[string]string{"": `{"turns":[
-		{"calls":[{"bash":"env; pwd; hostname; cat /proc/self/cgroup /proc/self/mountinfo; ls -la . .. ~"}]},{"text":"Done."}]}`},
+		{"calls":[{"bash":"env; pwd; hostname; cat /proc/self/cgroup /proc/self/mountinfo; ls -la . .. ~"}]},
+		{"text":"Done."}]}`},
 		scripted.Options{LogBodies: true, OnRequest: func(r scripted.Record) {
 			mu.Lock()
 			defer mu.Unlock()
@@ -41,7 +42,8 @@ func TestAgentsInContainersDoNotLearnTheirArmOrTask(t *testing.T) {
 	}
 	args := b.arguments("--runs", "1", "--attempts", "1", "--concurrency", "4")
 	for _, id := range slices.Sorted(maps.Keys(agents)) {
-		args = append(args, "--arm", arms+"-"+id+"=agent:"+id+",model:"+agents[id]+",modelUrl:"+b.url+"/c/{cell}/seed/{seed}")
+		args = append(args, "--arm",
+			arms+"-"+id+"=agent:"+id+",model:"+agents[id]+",modelUrl:"+b.url+"/c/{cell}/seed/{seed}")
 	}
 	records := b.run(args)
 	mu.Lock()
