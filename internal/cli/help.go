@@ -55,7 +55,12 @@ const widestHelp = 120
 // fitTerminal lets the help of every command fit into the given columns.
 func fitTerminal(root *cobra.Command, columns int) {
 	for _, command := range append(root.Commands(), root) { // each may be the root of its own program
-		command.SetHelpFunc(func(asked *cobra.Command, _ []string) {
+		theirs := command.HelpFunc()
+		command.SetHelpFunc(func(asked *cobra.Command, args []string) {
+			if asked.Flags().Changed("json") { // programs read it
+				theirs(asked, args)
+				return
+			}
 			_, _ = io.WriteString(asked.OutOrStdout(), helpText(asked, columns))
 		})
 	}

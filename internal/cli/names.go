@@ -31,8 +31,11 @@ where it is or in DIR. Links of an earlier call are replaced; other files with t
 			if len(args) > 0 {
 				dir, target = con.Path(args[0]), program
 			}
-			if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+			switch info, err := os.Stat(dir); {
+			case err != nil:
 				return console.Usagef("%s is not a directory; create it first: mkdir -p %[1]s", dir)
+			case !info.IsDir():
+				return console.Usagef("%s is a file; name a directory of your PATH, e.g. fit install-names ~/bin", dir)
 			}
 			return linkNames(con, dir, target)
 		},

@@ -6,6 +6,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -204,14 +205,30 @@ func withoutCalls(message string, err error) string {
 			message = strings.ReplaceAll(message, problem.Error(), problem.Path+": "+problem.Err.Error())
 			message = strings.ReplaceAll(message, problem.Path+": "+problem.Path+": ", problem.Path+": ")
 		case *net.OpError:
-			if wrong := new(net.AddrError); errors.As(problem, &wrong) {
+			wrong, unknown := new(net.AddrError), new(net.DNSError)
+			switch {
+			case errors.As(problem, &wrong):
 				message = strings.ReplaceAll(message, problem.Error(), "must be HOST:PORT, e.g. 127.0.0.1:8080")
+			case errors.As(problem, &unknown):
+				message = strings.ReplaceAll(message, problem.Error(), "there is no host "+unknown.Name)
+			case problem.Op == "listen":
+				message = strings.ReplaceAll(message, problem.Error(), rootCause(problem.Err))
 			}
+		case *json.SyntaxError:
+			message = strings.ReplaceAll(message, problem.Error(), document.SyntaxWords(problem))
 		case *syntax.Error: // of a pattern
 			message = strings.ReplaceAll(message, problem.Error(), problem.Code.String()+": "+problem.Expr)
 		}
 	}
 	return message
+}
+
+// rootCause is the innermost error, in words: what a system call answered, without its name.
+func rootCause(err error) string {
+	for inner := errors.Unwrap(err); inner != nil; inner = errors.Unwrap(err) {
+		err = inner
+	}
+	return err.Error()
 }
 
 // everything lists an error and all that it wraps.
@@ -319,8 +336,11 @@ func makeMistakesUsageErrors(command *cobra.Command) {
 	}
 	if command.HasSubCommands() && command.RunE == nil && command.Run == nil {
 		command.RunE = func(command *cobra.Command, args []string) error {
-			if len(args) == 0 {
+			switch {
+			case len(args) == 0:
 				return console.NeedsCommand(command)
+			case args[0] == "help":
+				return newHelp(command).RunE(command, args[1:])
 			}
 			return console.UnknownCommand(command, args[0])
 		}
@@ -370,13 +390,15 @@ var otherWords = map[string][]string{
 	"budget":    {"max-cost-usd"},
 	"dir":       {"output", "cwd"},
 	"epochs":    {"runs"},
+	"f":         {"family"},
 	"filter":    {"task", "match"},
 	"host":      {"listen", "addr"},
 	"j":         {"concurrency"},
 	"jobs":      {"concurrency"},
 	"json":      {"format"},
 	"listen":    {"addr"},
-	"n":         {"runs"},
+	"limit":     {"lines"},
+	"n":         {"runs", "lines"},
 	"o":         {"output"},
 	"out":       {"output"},
 	"parallel":  {"concurrency"},
@@ -403,7 +425,11 @@ func plain(command *cobra.Command, err error) error {
 		if command.HasSubCommands() {
 			return console.NeedsCommand(command)
 		}
-		return fmt.Errorf("unknown flag: %s", unknownFlag(unknown, names))
+		said := unknownFlag(unknown, names)
+		if !strings.Contains(said, ";") {
+			said += elsewhere(command, unknown.GetSpecifiedName())
+		}
+		return fmt.Errorf("unknown flag: %s", said)
 	}
 	var number *strconv.NumError
 	about, _, found := strings.Cut(err.Error(), ": strconv.")
@@ -445,6 +471,26 @@ func unknownFlag(unknown *pflag.NotExistError, names []string) string {
 		return shown // it is near to everything
 	}
 	return shown + near.Question("--"+typed, names)
+}
+
+// elsewhere names the commands beside one that have a flag which it lacks, or else what it takes.
+func elsewhere(command *cobra.Command, flag string) string {
+	var having []string
+	for _, other := range command.Parent().Commands() {
+		if found := other.Flags().Lookup(flag); found != nil && !found.Hidden && other.IsAvailableCommand() {
+			having = append(having, other.CommandPath())
+		}
+	}
+	_, takes, _ := strings.Cut(command.Use, " ")
+	switch {
+	case len(having) == 1:
+		return fmt.Sprintf("; %s has it", having[0])
+	case len(having) > 1 && len(having) <= 4:
+		return fmt.Sprintf("; %s have it", strings.Join(having, ", "))
+	case takes != "" && !strings.HasPrefix(takes, "-"):
+		return "; it takes " + takes
+	}
+	return ""
 }
 
 // version is what the build recorded about itself: version, revision and date.

@@ -131,7 +131,7 @@ func (d *Document) syntax(decoder *json.Decoder, err error) error {
 	offset := decoder.InputOffset()
 	switch syntax, ok := errors.AsType[*json.SyntaxError](err); {
 	case ok:
-		offset, err = syntax.Offset, errors.New(strings.Replace(err.Error(), "invalid character", "unexpected", 1))
+		offset, err = syntax.Offset, errors.New(SyntaxWords(syntax))
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		offset, err = int64(len(d.source)), errors.New("the document ends too early")
 	}
@@ -144,4 +144,24 @@ func (d *Document) atOffset(offset int64, err error) error {
 	line := bytes.Count(before, []byte("\n")) + 1
 	col := utf8.RuneCount(before[bytes.LastIndexByte(before, '\n')+1:]) + 1
 	return d.at(line, col, "%s", err)
+}
+
+// syntaxWords are the ends of messages about JSON, in the words of those who write it.
+var syntaxWords = strings.NewReplacer(
+	"invalid character", "unexpected",
+	"looking for beginning of value", "where a value begins",
+	"looking for beginning of object key string", "where a key in double quotes begins",
+	"after object key:value pair", "after a member, where a comma or } is missing",
+	"after object key", "after a key, where a colon is missing",
+	"after array element", "after an element, where a comma or ] is missing",
+	"after top-level value", "after the end of the value",
+	"unexpected end of JSON input", "the document ends too early",
+)
+
+// SyntaxWords says what is wrong with JSON. Other errors are left as they are.
+func SyntaxWords(err error) string {
+	if _, broken := errors.AsType[*json.SyntaxError](err); !broken {
+		return err.Error()
+	}
+	return syntaxWords.Replace(err.Error())
 }

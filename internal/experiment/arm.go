@@ -64,7 +64,7 @@ func CheckArms(arms []Arm) error {
 			problems = append(problems, fmt.Errorf("arm name %q: use letters, digits, dots, dashes and underscores, "+
 				"at most 64", arm.Name))
 		case seen[arm.Name]:
-			problems = append(problems, fmt.Errorf("two arms are called %q", arm.Name))
+			problems = append(problems, fmt.Errorf("two arms are called %q; give each a name of its own", arm.Name))
 		}
 		if arm.LeadModel != "" && arm.Lead == "" {
 			problems = append(problems, fmt.Errorf("arm %q has a leadModel but no lead", arm.Name))

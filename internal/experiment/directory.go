@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/fit-eval/fit/internal/atomicfile"
@@ -82,6 +83,21 @@ type cellState struct {
 	open        map[int]bool   // started and not recorded
 }
 
+// NoDirectoryError is the error of a run directory that cannot be made.
+type NoDirectoryError struct {
+	Dir string
+	Err error
+}
+
+func (e *NoDirectoryError) Error() string {
+	if errors.Is(e.Err, syscall.ENOTDIR) {
+		return e.Dir + " is a file; choose another --output"
+	}
+	return fmt.Sprintf("make run directory %s: %v; choose another --output", e.Dir, e.Err)
+}
+
+func (e *NoDirectoryError) Unwrap() error { return e.Err }
+
 // OpenDirectory locks a run directory for a plan: it writes the plan into a new directory, or finds
 // the same one there. A directory that another process works in, or that holds another experiment,
 // is refused.
@@ -92,7 +108,7 @@ func OpenDirectory(dir string, wanted *Plan, redactor *redact.Redactor) (*Direct
 // OpenDirectoryWith is OpenDirectory with settings for the ledger, such as the key that signs it.
 func OpenDirectoryWith(dir string, wanted *Plan, redactor *redact.Redactor, cfg ledger.Config) (*Directory, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("make run directory: %w", err)
+		return nil, &NoDirectoryError{dir, err}
 	}
 	lock, err := lockDirectory(dir)
 	if err != nil {
@@ -191,13 +207,18 @@ func (d *Directory) resume(stored, wanted *Plan) error {
 func (d *Directory) moveAside(stored *Plan) error {
 	aside := filepath.Join(d.Path, fmt.Sprintf("abandoned-%s-%d", stored.ID, time.Now().UnixMilli()))
 	moved := 0
-	for _, name := range []string{
-		LedgerFile, ledger.NoteFile(LedgerFile), AttemptsFile, RunsDir, LabelsFile, PlanFile,
-	} {
+	note := ledger.NoteFile(LedgerFile)
+	for _, name := range []string{LedgerFile, AttemptsFile, RunsDir, LabelsFile, note, PlanFile} {
 		from := filepath.Join(d.Path, name)
 		info, err := os.Lstat(from)
 		if errors.Is(err, fs.ErrNotExist) || err == nil && (info.Size() == 0 || moved == 0 && name == PlanFile) {
 			continue // an empty file, or a plan alone, is simply written over
+		}
+		if err == nil && moved == 0 && name == note { // it signs an empty ledger
+			err = os.Remove(from)
+			if err == nil {
+				continue
+			}
 		}
 		if err == nil {
 			err = os.MkdirAll(aside, 0o700)

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"regexp/syntax"
 	"strings"
 
 	jmespath "github.com/jmespath-community/go-jmespath"
@@ -146,8 +147,8 @@ func (a Assertion) evaluate() (held bool, why string, err error) {
 
 func (a Assertion) grep(base string) (bool, string, error) {
 	expr, err := regexp.Compile("(?im)" + *a.Grep)
-	if err != nil {
-		return false, "", fmt.Errorf("pattern %q: %w", *a.Grep, err)
+	if wrong, ok := errors.AsType[*syntax.Error](err); ok {
+		return false, "", fmt.Errorf("pattern %q: %s", *a.Grep, wrong.Code)
 	}
 	content, err := readAll(a.File)
 	if err != nil {

@@ -64,7 +64,7 @@ func (t *Trace) Name() string { return cmp.Or(t.Label, t.Path) }
 func (t *Trace) Problems() Problems { return t.problems }
 
 // ErrNothing is returned where a trace that holds nothing cannot be written in another form.
-var ErrNothing = errors.New("no events of an agent that fit knows; give a trace, or an agent's stream or session file")
+var ErrNothing = errors.New("no events of an agent that fit knows; use a trace, or an agent's stream or session file")
 
 // Nothing reports whether the last question read the whole trace and found no event in it, neither
 // of the orchestrator nor of an agent that speaks a known dialect.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"io/fs"
 	"os"
 	"os/exec"
 	"strings"
@@ -55,17 +56,18 @@ func escapeOrStart(ctx context.Context, isolation Isolation) (found string, err 
 	return found, err
 }
 
-// detectUserNamespaces starts a program in a new user namespace. Root needs none.
+// detectUserNamespaces starts a program in a new user namespace. Root needs none. There is no such
+// program, because every machine lacks this one: it is looked for when the namespace is there.
 func (c *Capabilities) detectUserNamespaces() {
-	cmd := exec.Command("true")
+	cmd := exec.Command("/proc/self/no-such-program")
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags:  unix.CLONE_NEWUSER,
 		UidMappings: []syscall.SysProcIDMap{{ContainerID: os.Geteuid(), HostID: os.Geteuid(), Size: 1}},
 		GidMappings: []syscall.SysProcIDMap{{ContainerID: os.Getegid(), HostID: os.Getegid(), Size: 1}},
 	}
 	err := cmd.Start()
-	if err == nil {
-		_ = cmd.Wait() // that it started is the answer
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
 		if sysctl("kernel/apparmor_restrict_unprivileged_userns") == "1" && os.Geteuid() != 0 {
 			err = errors.New("AppArmor takes the privileges out of user namespaces")
 		}

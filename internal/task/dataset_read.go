@@ -247,9 +247,9 @@ func (r *datasetReader) object(line int, source []byte) error {
 	row := datasetRow{line: line}
 	value, err := document.JSONValue(source)
 	if err != nil {
-		err = r.wrong(line, "want one JSON object per sample: %v", withoutPlace(err))
+		err = r.wrong(line, "must be one JSON object per sample: %v", withoutPlace(err))
 	} else if row.columns, _ = value.(map[string]any); row.columns == nil {
-		err = r.wrong(line, "want one JSON object per sample, not %s", kindOf(value))
+		err = r.wrong(line, "must be one JSON object per sample, not %s", kindOf(value))
 	}
 	if err == nil {
 		return r.row(row)
@@ -281,7 +281,7 @@ func (r *datasetReader) json(in *meteredReader) error {
 	start := in.offset // of what the decoder sees
 	line := func() int { return in.lineAt(start + decoder.InputOffset()) }
 	if token, err := decoder.Token(); err != nil || token != json.Delim('[') {
-		return r.wrong(1, "want a JSON list of objects; one object per line is a .jsonl file")
+		return r.wrong(1, "must be a JSON list of objects; one object per line is a .jsonl file")
 	}
 	for decoder.More() {
 		in.since = 0
@@ -292,7 +292,7 @@ func (r *datasetReader) json(in *meteredReader) error {
 		case errors.Is(err, errLongSample):
 			return r.tooLong(begins)
 		case err != nil:
-			return r.wrong(ends, "want one JSON object per sample: %v", err)
+			return r.wrong(ends, "must be one JSON object per sample: %s", document.SyntaxWords(err))
 		default:
 			begins = ends
 		}
@@ -324,7 +324,7 @@ func (r *datasetReader) yaml(in *meteredReader) error {
 	}
 	parts := doc.Parts()
 	if len(parts) == 0 && !doc.Empty() {
-		return doc.ErrorAt(nil, "want a list of samples")
+		return doc.ErrorAt(nil, "must be a list of samples")
 	}
 	for _, part := range parts {
 		content, err := part.JSON()

@@ -127,7 +127,7 @@ func TestMistakesInADatasetNameTheirPlace(t *testing.T) {
 			"family.yaml": "dataset: d.json\nprompt: \"{{q}}\"\ngrade: [{equals: a}]\n",
 			"d.json":      "[{\"q\":\"a\"},\n\n{\"p\":1}]",
 		},
-		"d.jsonl:1: want one JSON object per sample": {
+		"d.jsonl:1: must be one JSON object per sample": {
 			"family.yaml": "dataset: d.jsonl\nprompt: a\n",
 			"d.jsonl":     "[1]\n",
 		},
@@ -162,11 +162,11 @@ func TestMistakesInADatasetNameTheirPlace(t *testing.T) {
 			"family.yaml": "dataset: d.jsonl\nprompt: a\ngrade: [{equals: \"{{a}}\"}]\n",
 			"d.jsonl":     `{"a":[]}`,
 		},
-		"d.jsonl:2: want one JSON object per sample: there are two members \"q\"": {
+		"d.jsonl:2: must be one JSON object per sample: there are two members \"q\"": {
 			"family.yaml": "dataset: d.jsonl\nprompt: a\ngrade: [{equals: a}]\n",
 			"d.jsonl":     "{\"q\":1}\n{\"q\":1,\"q\":2}\n",
 		},
-		"d.jsonl:1: want one JSON object per sample: the file is not valid UTF-8": {
+		"d.jsonl:1: must be one JSON object per sample: the file is not valid UTF-8": {
 			"family.yaml": "dataset: d.jsonl\nprompt: a\n",
 			"d.jsonl":     "{\"q\":\"\xff\"}\n",
 		},
@@ -174,7 +174,7 @@ func TestMistakesInADatasetNameTheirPlace(t *testing.T) {
 			"family.yaml": "dataset: d.json\nprompt: a\ngrade: [{equals: a}]\n",
 			"d.json":      "[{\"q\":1}]\n{}",
 		},
-		"d.yaml:1: want one JSON object per sample, not a number": {
+		"d.yaml:1: must be one JSON object per sample, not a number": {
 			"family.yaml": "dataset: d.yaml\nprompt: a\ngrade: [{equals: a}]\n",
 			"d.yaml":      "- 3\n",
 		},

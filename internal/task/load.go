@@ -271,7 +271,10 @@ func (l *loader) tasks() {
 // meant says which family was probably meant where a part of one was named; empty if it was not.
 func (l *loader) meant() string {
 	name, above := filepath.Base(l.real), filepath.Dir(filepath.Clean(l.family.Origin))
+	_, err := os.Stat(filepath.Join(l.real, "plan.json"))
 	switch {
+	case err == nil:
+		return fmt.Sprintf("%s is a run directory, not a family; name the directory of its tasks", l.family.Origin)
 	case name == "tasks":
 		return fmt.Sprintf("%s has the tasks of a family; name the family: %s", l.family.Origin, above)
 	case filepath.Base(filepath.Dir(l.real)) == "tasks":

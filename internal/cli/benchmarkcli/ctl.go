@@ -68,7 +68,7 @@ func parseCommand(args []string) (control.Command, error) {
 	case control.Cancel, control.Requeue:
 		var ok bool
 		if c.Task, c.Arm, c.Run, ok = experimentcli.SplitCell(about); !ok {
-			return c, console.Usagef("cell %q: must be TASK/ARM/RUN, e.g. even/after/1", about)
+			return c, console.Usagef("name the run: %s TASK/ARM/RUN, e.g. even/after/1, not %q", c.Action, about)
 		}
 	case control.Concurrency:
 		if c.N, err = strconv.Atoi(about); err != nil || c.N < 1 {

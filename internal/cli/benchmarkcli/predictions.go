@@ -102,7 +102,7 @@ func (r *predictionReader) document(content []byte) error {
 		if open == json.Delim('{') {
 			key, err := decoder.Token()
 			if err != nil {
-				return r.wrong(here(), "%v", err)
+				return r.wrong(here(), "%s", document.SyntaxWords(err))
 			}
 			id = fmt.Sprint(key)
 		}
@@ -115,7 +115,7 @@ func (r *predictionReader) document(content []byte) error {
 		}
 	}
 	if _, err := decoder.Token(); err != nil {
-		return r.wrong(here(), "the list is not closed: %v", err)
+		return r.wrong(here(), "the list is not closed: %s", document.SyntaxWords(err))
 	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
 		return r.wrong(here(), "there is more after the list")
@@ -134,7 +134,8 @@ func (r *predictionReader) add(line int, raw []byte, id string) error {
 		return r.wrong(line, "must be an object with instance_id, model_name_or_path and model_patch, not "+
 			"%s", kind.Value)
 	case err != nil:
-		return r.wrong(line, "must be an object with instance_id, model_name_or_path and model_patch: %v", err)
+		return r.wrong(line, "must be an object with instance_id, model_name_or_path and model_patch: %s",
+			document.SyntaxWords(err))
 	case p.InstanceID == "":
 		return r.wrong(line, "instance_id is missing")
 	case id != "" && id != p.InstanceID:

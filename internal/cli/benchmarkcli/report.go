@@ -206,6 +206,8 @@ func checkMetrics(con *console.Console, path string) error {
 	}
 	info, err := os.Stat(con.Path(path))
 	switch {
+	case errors.Is(err, fs.ErrNotExist) && !isDirectory(filepath.Dir(con.Path(path))):
+		return console.Usagef("--metrics %s: there is no directory %s", path, filepath.Dir(path))
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	case err != nil:
@@ -264,6 +266,9 @@ func runMerge(con *console.Console, inputs []string, output string) error {
 // the plan nobody sees that runs are missing.
 func (all loaded) save(path string, merged []ledger.Record) error {
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if errors.Is(err, fs.ErrExist) {
+		return console.Usagef("merge: %s exists already; choose another --output", path)
+	}
 	if err != nil {
 		return console.Exit(console.ExitUsage, fmt.Errorf("merge: %w", err))
 	}

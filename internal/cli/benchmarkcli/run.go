@@ -76,6 +76,9 @@ func runRun(ctx context.Context, con *console.Console, registry *agent.Registry,
 		return err
 	}
 	defer fleet.Close()
+	if policy.Replay != "" && !isFile(filepath.Join(policy.Replay, experiment.LedgerFile)) {
+		return console.Usagef("--replay must name a run directory: %s has no %s", policy.Replay, experiment.LedgerFile)
+	}
 	prepared, err := opts.prepare(ctx, con, machine, flags, policy)
 	if err != nil {
 		return err

@@ -1,6 +1,7 @@
 package benchmarkcli
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -78,13 +79,23 @@ func (s *selection) choose(family *task.Family) ([]string, error) {
 		}
 	}
 	if len(chosen) == 0 {
-		return nil, console.Usagef("--tag %s: no selected task has it", tags[0])
+		return nil, console.Usagef("--tag %s: no selected task has it; there are %s", tags[0], tagsOf(family))
 	}
 	slices.Sort(chosen)
 	if s.limit.Given {
 		chosen = chosen[:min(len(chosen), s.limit.Value)]
 	}
 	return chosen, nil
+}
+
+// tagsOf lists the tags of the tasks of a family.
+func tagsOf(family *task.Family) string {
+	var tags []string
+	for i := range family.Tasks {
+		tags = append(tags, family.Tasks[i].Settings.Tags...)
+	}
+	slices.Sort(tags)
+	return cmp.Or(strings.Join(slices.Compact(tags), ", "), "no tags")
 }
 
 // olderDirs are run directories that are named by flags, as they were before they were arguments.

@@ -29,17 +29,19 @@ func UnknownCommand(group *cobra.Command, typed string) error {
 
 // otherWords are what other programs call commands of ours.
 var otherWords = map[string][]string{
-	"cat":     {"timeline"},
-	"diff":    {"align", "compare"},
-	"grep":    {"search"},
-	"ls":      {"list"},
-	"new":     {"init"},
-	"results": {"report"},
-	"show":    {"overview"},
-	"start":   {"run"},
-	"test":    {"run", "lint"},
-	"ui":      {"view"},
-	"web":     {"view"},
+	"cat":      {"timeline"},
+	"convert":  {"export"},
+	"diff":     {"align", "compare"},
+	"evaluate": {"run"},
+	"grep":     {"search"},
+	"ls":       {"list"},
+	"new":      {"init"},
+	"results":  {"report"},
+	"show":     {"overview"},
+	"start":    {"run"},
+	"test":     {"run", "lint"},
+	"ui":       {"view"},
+	"web":      {"view"},
 }
 
 func suggestion(group *cobra.Command, typed string) string {

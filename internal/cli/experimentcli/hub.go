@@ -70,7 +70,11 @@ func (f Fleets) resolve(con *console.Console) (string, error) {
 			return "", console.Exit(console.ExitUsage, fmt.Errorf("the fleet's URL: %w", err))
 		}
 		defer file.Close()
-		return firstLine(file)
+		url, err := firstLine(file)
+		if err == nil && !strings.Contains(url, "://") {
+			err = console.Usagef("%s holds no URL of a fleet: name a file that fit fleet serve or fit fleet key add wrote", given)
+		}
+		return url, err
 	case hideArgument(given):
 		fmt.Fprintf(con.Stderr, "warning: other users of this machine could read the token on the command line; name "+
 			"the file that fit fleet serve writes, or set %s\n", fleetVariable)

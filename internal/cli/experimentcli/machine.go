@@ -118,7 +118,8 @@ func OpenDirectory(con *console.Console, path string, plan *experiment.Plan,
 // DirectoryError gives what is wrong with a run directory its exit code.
 func DirectoryError(err error) error {
 	switch {
-	case errors.As(err, new(*experiment.DifferentError)), errors.Is(err, experiment.ErrTaken):
+	case errors.As(err, new(*experiment.DifferentError)), errors.As(err, new(*experiment.NoDirectoryError)),
+		errors.Is(err, experiment.ErrTaken):
 		return console.Exit(console.ExitUsage, err)
 	case errors.As(err, new(*ledger.Damage)), errors.Is(err, experiment.ErrBusy), errors.Is(err, ledger.ErrLocked):
 		return console.Exit(console.ExitIncomplete, err)

@@ -20,6 +20,7 @@ import (
 	"github.com/fit-eval/fit/internal/evidence"
 	"github.com/fit-eval/fit/internal/jsonenc"
 	"github.com/fit-eval/fit/internal/judge"
+	"github.com/fit-eval/fit/internal/near"
 	"github.com/fit-eval/fit/internal/report"
 	"github.com/fit-eval/fit/internal/report/given"
 	"github.com/fit-eval/fit/internal/report/results"
@@ -32,8 +33,11 @@ import (
 func OpenSource(ctx context.Context, con *console.Console, registry *agent.Registry, dir string,
 	options versus.Options,
 ) (*versus.Source, error) {
-	if info, err := os.Stat(con.Path(dir)); err != nil || !info.IsDir() {
-		return nil, console.Usagef("%s is not a run directory", dir)
+	switch info, err := os.Stat(con.Path(dir)); {
+	case err != nil:
+		return nil, console.Exit(console.ExitUsage, err)
+	case !info.IsDir():
+		return nil, console.Usagef("%s is a file, not a run directory", dir)
 	}
 	options.Dialects, options.Prices, options.Key = registry.Dialects(), con.Prices(), OwnKey(con)
 	source, err := versus.Open(ctx, con.Path(dir), options)
@@ -140,9 +144,15 @@ func noSuchCell(dir, name string, there []ledger.Cell) error {
 	if len(there) == 0 {
 		return console.Usagef("%s has no runs: nothing was started there, or nothing has ended yet", dir)
 	}
-	var names []string
+	var names, tasks []string
 	for _, cell := range there {
 		names = append(names, fmt.Sprintf("%s/%s/%d", cell.TaskID, cell.Arm, cell.RunIndex))
+		tasks = append(tasks, cell.TaskID)
+	}
+	task, _, _, named := SplitCell(name)
+	if tasks = slices.Compact(tasks); named && !slices.Contains(tasks, task) {
+		return console.Usagef("%s has no task %s%s; it has %s", dir, task, near.Question(task, tasks),
+			display.CutRunes(strings.Join(tasks, ", "), 300))
 	}
 	for part := name; part != ""; { // those of the same arm or task first
 		if nearer := slices.DeleteFunc(slices.Clone(names), func(n string) bool {

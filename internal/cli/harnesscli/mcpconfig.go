@@ -12,6 +12,7 @@ import (
 	"github.com/fit-eval/fit"
 	"github.com/fit-eval/fit/internal/agent"
 	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/document"
 )
 
 // serverEntry is one entry of the usual mcpServers file.
@@ -59,7 +60,7 @@ func misread(err error) string {
 	var wrong *json.UnmarshalTypeError
 	switch {
 	case !errors.As(err, &wrong):
-		return "it is not JSON: " + strings.Replace(err.Error(), "invalid character", "unexpected", 1)
+		return "it is not JSON: " + document.SyntaxWords(err)
 	case wrong.Field == "":
 		return fmt.Sprintf("it is a JSON %s", wrong.Value)
 	default:

@@ -25,7 +25,7 @@ func newOutput(con *console.Console, registry *agent.Registry) *cobra.Command {
 			if format.Value == "text" {
 				known, err := replay(con, registry, io.Discard)
 				if err == nil && !known {
-					err = console.Exit(console.ExitUsage, query.ErrNothing)
+					err = errNothing()
 				}
 				return err
 			}
@@ -35,6 +35,8 @@ func newOutput(con *console.Console, registry *agent.Registry) *cobra.Command {
 	format.Register(command.Flags(), "output format", console.FormatJSON, console.FormatText)
 	return command
 }
+
+func errNothing() error { return console.Usagef("standard input holds %w", query.ErrNothing) }
 
 func writeDocument(ctx context.Context, con *console.Console, registry *agent.Registry) error {
 	source, err := query.Open("-", query.Options{
@@ -48,7 +50,7 @@ func writeDocument(ctx context.Context, con *console.Console, registry *agent.Re
 	}
 	err = export.Document(ctx, source, con.Stdout)
 	if errors.Is(err, query.ErrNothing) {
-		return console.Exit(console.ExitUsage, err)
+		return errNothing()
 	}
 	if err == nil && source.Problems().NoEnd {
 		fmt.Fprintln(con.Stderr, query.CutOff)

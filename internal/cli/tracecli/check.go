@@ -138,7 +138,7 @@ func (a *app) assertion(command *cobra.Command, opts assertOptions, args []strin
 		s.File = a.con.Path(args[1])
 	}
 	if len(args) > 2 {
-		return s, fmt.Errorf("want one test and one file, not %d arguments", len(args))
+		return s, fmt.Errorf("it takes TEST FILE, but got %d arguments", len(args))
 	}
 	weighted := command.Flags().Changed("weight")
 	if weighted && opts.Gate {

@@ -29,6 +29,7 @@ func (a *app) modelCalls() *cobra.Command {
 				}
 			}
 			if len(all) == 0 {
+				out.explained = true
 				fmt.Fprintln(a.con.Stderr, noCalls)
 			}
 			return nil

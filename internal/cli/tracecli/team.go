@@ -42,6 +42,7 @@ func (a *app) messages() *cobra.Command {
 				}
 			}
 			if len(messages) == 0 {
+				out.explained = true
 				fmt.Fprintln(a.con.Stderr, "nobody sent a message: only sessions of several participants have them")
 			}
 			return nil

@@ -19,6 +19,7 @@ import (
 
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/display"
+	"github.com/fit-eval/fit/internal/experiment"
 	"github.com/fit-eval/fit/internal/query"
 	"github.com/fit-eval/fit/redact"
 	"github.com/fit-eval/fit/session"
@@ -237,7 +238,11 @@ func (a *app) reportEmpty(out *output, sink io.Writer) error {
 	if len(empty) == len(a.opened) {
 		out.w.Reset(sink)
 	}
-	return fmt.Errorf("%s: %w", display.Name(strings.Join(slices.Compact(empty), ", ")), query.ErrNothing)
+	about := ""
+	if dir, file := filepath.Split(a.con.Path(empty[0])); file == experiment.PlanFile || file == experiment.LedgerFile {
+		about = fmt.Sprintf("; %s belongs to a run directory: fit benchmark report %s", file, filepath.Clean(dir))
+	}
+	return fmt.Errorf("%s: %w%s", display.Name(strings.Join(slices.Compact(empty), ", ")), query.ErrNothing, about)
 }
 
 // note reports on standard error what could not be read, and lanes that are not there.

@@ -56,7 +56,7 @@ func runList(con *console.Console, opts *listOptions, dir string) error {
 	}
 	inventory, err := versus.List(con.Path(dir), since, experimentcli.OwnKey(con))
 	if err != nil {
-		return console.Usagef("%s is not a directory of runs", dir)
+		return console.Usagef("there is no directory %s; name one that holds run directories", dir)
 	}
 	for i := range inventory.Runs {
 		if signer := inventory.Runs[i].Signer; signer.Doubt { // that others signed theirs is no news here

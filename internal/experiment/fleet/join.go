@@ -232,6 +232,8 @@ func connectError(hub string, err error) error {
 		return fmt.Errorf("%s wants TLS, and the join URL has no certificate; copy the file again", shown)
 	case errors.Is(err, nats.ErrSecureConnWanted):
 		return fmt.Errorf("%s has no TLS, and the join URL has a certificate; copy the file again", shown)
+	case errors.Is(err, nats.ErrNoServers):
+		return fmt.Errorf("%s does not answer; is fit fleet serve running there?", shown)
 	default:
 		return fmt.Errorf("connect to %s: %w", shown, err)
 	}

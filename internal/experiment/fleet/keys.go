@@ -133,10 +133,10 @@ func (k *hubKeys) add(name, role string) error {
 // the hub writes the key's URL.
 func AddKey(dir, name, role string) (string, error) {
 	if workerName(name, "") != name || name == "" || len(name) > maxName {
-		return "", fmt.Errorf("key %q: want letters, digits, - and _", name)
+		return "", fmt.Errorf("key %q: use letters, digits, - and _", name)
 	}
 	if !slices.Contains([]string{RoleCoordinator, RoleWorker, RoleObserver}, role) {
-		return "", fmt.Errorf("role %q: want coordinator, worker or observer", role)
+		return "", fmt.Errorf("role %q: must be coordinator, worker or observer", role)
 	}
 	_, err := changeKeys(dir, func(k *hubKeys) error {
 		if slices.ContainsFunc(k.Members, func(m Member) bool { return m.Name == name }) {
@@ -156,7 +156,7 @@ func RevokeKey(dir, name string) error {
 			return m.Name == name || err == nil && public == name
 		})
 		if len(k.Members) == before {
-			return fmt.Errorf("no key %q", name)
+			return fmt.Errorf("no key %q; fit fleet key list shows them", name)
 		}
 		if len(k.Members) == 0 {
 			return errors.New("a hub needs at least one key")

@@ -125,10 +125,10 @@ func StartServer(cfg ServerConfig) (_ *Server, err error) {
 func splitAddress(address string) (host string, port int, err error) {
 	host, text, err := net.SplitHostPort(address)
 	if err != nil {
-		return "", 0, fmt.Errorf("%w: want host:port", ErrListen)
+		return "", 0, fmt.Errorf("%w: must be host:port", ErrListen)
 	}
 	if port, err = strconv.Atoi(text); err != nil || port < 0 || port > 65535 {
-		return "", 0, fmt.Errorf("%w: want a port from 0 to 65535", ErrListen)
+		return "", 0, fmt.Errorf("%w: the port must be from 0 to 65535", ErrListen)
 	}
 	return host, port, nil
 }

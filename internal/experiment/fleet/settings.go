@@ -33,11 +33,11 @@ const (
 func (s *Settings) check() error {
 	switch {
 	case s.Lease != 0 && (s.Lease < minLease || s.Lease > maxLease):
-		return fmt.Errorf("lease %s: want %s to %s", s.Lease, minLease, maxLease)
+		return fmt.Errorf("lease %s: must be from %s to %s", s.Lease, minLease, maxLease)
 	case s.MaxHeld != 0 && (s.MaxHeld < minLease || s.MaxHeld > longestHeld):
-		return fmt.Errorf("max-held %s: want %s to %s", s.MaxHeld, minLease, longestHeld)
+		return fmt.Errorf("max-held %s: must be from %s to %s", s.MaxHeld, minLease, longestHeld)
 	case s.KeyMaxMB < 0 || s.KeyMaxMB > maxKeyMB:
-		return fmt.Errorf("key-max-mb %d: want 1 to %d", s.KeyMaxMB, maxKeyMB)
+		return fmt.Errorf("key-max-mb %d: must be from 1 to %d", s.KeyMaxMB, maxKeyMB)
 	}
 	return nil
 }
