@@ -3,6 +3,7 @@ package action
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -324,6 +325,20 @@ func TestThePullRequestGetsOneAnswer(t *testing.T) {
 		}
 		if _, err := os.Stat(filepath.Join(p.dir, "fork", "results", "results.jsonl")); err == nil {
 			t.Error("something was measured")
+		}
+	})
+	t.Run("a budget that ends it", func(t *testing.T) {
+		inputs := maps.Clone(inputs)
+		inputs["output"], inputs["max-cost-usd"], inputs["github-token"] = "stopped", "0.2", token
+		out, err := p.step("Measure", inputs, "FIT_MODEL_URL="+url)
+		if err != nil || !strings.Contains(out, "::warning::some runs have no verdict") {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		if out, err := p.step("Answer", inputs); err != nil {
+			t.Errorf("%v\n%s", err, out)
+		}
+		if body := p.api.comments[105]; strings.Contains(body, "Improved") || !strings.Contains(body, "missing") {
+			t.Errorf("the comment says\n%s", body)
 		}
 	})
 	t.Run("a skill that was there before", func(t *testing.T) {
