@@ -12,8 +12,11 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/fit-eval/fit/internal/agent"
+	"github.com/fit-eval/fit/internal/cli/benchmarkcli"
 	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/evidence"
 	"github.com/fit-eval/fit/internal/experiment"
+	"github.com/fit-eval/fit/internal/experiment/fleet"
 	"github.com/fit-eval/fit/internal/task"
 )
 
@@ -100,6 +103,12 @@ func completeValues(command *cobra.Command, con *console.Console, registry *agen
 			values = cobra.FixedCompletions(strings.Split(flag.Value.Type(), "|"), cobra.ShellCompDirectiveNoFileComp)
 		case kind == "agent":
 			values = cobra.FixedCompletions(registry.IDs(), cobra.ShellCompDirectiveNoFileComp)
+		case flag.Name == "agents":
+			values = severalOf(registry.IDs())
+		case listed(flag.Name) != nil:
+			values = severalOf(listed(flag.Name))
+		case flag.Name == "arm" && flag.Value.Type() == "stringArray":
+			values = keysOfArm(registry)
 		case flag.Name == "task" && command.Flags().Lookup("family") != nil:
 			values = tasksOfFamily(con)
 		default:
@@ -110,6 +119,13 @@ func completeValues(command *cobra.Command, con *console.Console, registry *agen
 	_, takes, _ := strings.Cut(command.Use, " ")
 	switch {
 	case command.ValidArgsFunction != nil || len(command.ValidArgs) > 0:
+	case takes == "AGENT":
+		command.ValidArgs = registry.IDs()
+	case takes == "NAME ROLE":
+		command.ValidArgsFunction = second(fleet.RoleCoordinator, fleet.RoleWorker, fleet.RoleObserver)
+	case strings.HasPrefix(takes, "DIR [status|"):
+		actions, _, _ := strings.Cut(strings.TrimPrefix(takes, "DIR ["), "]")
+		command.ValidArgsFunction = second(strings.Split(actions, "|")...)
 	case strings.HasPrefix(takes, "DIR TASK/ARM/RUN"):
 		command.ValidArgsFunction = cellsOfDirectory(con)
 	case strings.HasPrefix(takes, "A [B]"):
@@ -117,6 +133,67 @@ func completeValues(command *cobra.Command, con *console.Console, registry *agen
 	}
 	for _, child := range command.Commands() {
 		completeValues(child, con, registry)
+	}
+}
+
+// listed are the values of a flag that takes several, separated by commas.
+func listed(flag string) []string {
+	switch flag {
+	case "allow":
+		return console.Exceptions()
+	case "fail-on":
+		return benchmarkcli.Claims()
+	case "dims":
+		return evidence.Dimensions()
+	}
+	return nil
+}
+
+// severalOf completes the last of several values that are separated by commas.
+func severalOf(known []string) cobra.CompletionFunc {
+	return func(_ *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		before := typed[:strings.LastIndexByte(typed, ',')+1]
+		var all []string
+		for _, value := range known {
+			all = append(all, before+value)
+		}
+		return all, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+	}
+}
+
+// keysOfArm completes NAME=key:value,…: the keys, and the agents after agent: at its end.
+func keysOfArm(registry *agent.Registry) cobra.CompletionFunc {
+	return func(_ *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		const without = cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp
+		before := typed[:strings.LastIndexAny(typed, "=,")+1]
+		if before == "" {
+			return nil, without
+		}
+		var all []string
+		for _, key := range experiment.ArmKeys() {
+			all = append(all, before+key+":")
+		}
+		if strings.HasPrefix(typed[len(before):], "agent:") {
+			all = nil
+			for _, id := range registry.IDs() {
+				all = append(all, before+"agent:"+id)
+			}
+		}
+		return all, without
+	}
+}
+
+// second completes the second argument of two; the first is a file or a name. What stands after a
+// space is for people.
+func second(values ...string) cobra.CompletionFunc {
+	for i, value := range values {
+		values[i], _, _ = strings.Cut(value, " ")
+	}
+	return func(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if len(args) != 1 {
+			return nil, cobra.ShellCompDirectiveDefault
+		}
+		return values, cobra.ShellCompDirectiveNoFileComp
 	}
 }
 

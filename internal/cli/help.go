@@ -17,6 +17,19 @@ func newHelp(root *cobra.Command) *cobra.Command {
 		Example: "  fit help harness run",
 		Short:   "Show help about a command",
 		Args:    cobra.ArbitraryArgs,
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			command, _, err := root.Find(args)
+			if err != nil {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			var names []string
+			for _, child := range command.Commands() {
+				if child.IsAvailableCommand() {
+					names = append(names, child.Name())
+				}
+			}
+			return names, cobra.ShellCompDirectiveNoFileComp
+		},
 		RunE: func(_ *cobra.Command, args []string) error {
 			command, rest, err := root.Find(args)
 			switch {

@@ -26,6 +26,15 @@ func newMan(con *console.Console) *cobra.Command {
 			if err := os.MkdirAll(dir, 0o755); err != nil {
 				return fmt.Errorf("write manual pages: %w", err)
 			}
+			for name, tree := range programNames { // whose page is that of its command
+				page := ".so man1/" + strings.TrimSuffix("fit-"+tree, "-") + ".1\n"
+				if name == "fit-"+tree {
+					continue
+				}
+				if err := os.WriteFile(filepath.Join(dir, name+".1"), []byte(page), 0o644); err != nil {
+					return fmt.Errorf("write manual page: %w", err)
+				}
+			}
 			return writeManual(command.Root(), dir)
 		},
 	}
@@ -97,8 +106,22 @@ func section(page *bytes.Buffer, title string, flags *pflag.FlagSet) {
 		if kind != "" {
 			fmt.Fprintf(page, " \\fI%s\\fR", roff(kind))
 		}
+		if usual := defaultOf(flag); usual != "" {
+			usage += " (default " + usual + ")"
+		}
 		fmt.Fprintf(page, "\n%s\n", roff(usage))
 	})
+}
+
+// defaultOf is the default of a flag as its help shows it; empty if it is nothing.
+func defaultOf(flag *pflag.Flag) string {
+	one := pflag.NewFlagSet("", pflag.ContinueOnError)
+	one.AddFlag(flag)
+	_, usual, found := strings.Cut(strings.TrimSpace(one.FlagUsages()), " (default ")
+	if !found || strings.Contains(flag.Usage, "(default ") {
+		return ""
+	}
+	return strings.TrimSuffix(usual, ")")
 }
 
 // roff is text that means nothing to troff: no escapes, and no line that begins like a request.

@@ -74,6 +74,9 @@ var claims = []string{
 	string(stats.Improved),
 }
 
+// Claims are what --fail-on takes.
+func Claims() []string { return slices.Clone(claims) }
+
 func newCompare(con *console.Console, registry *agent.Registry) *cobra.Command {
 	opts := compareOptions{
 		measure: measureChoice(),

@@ -27,6 +27,9 @@ var allowMeans = map[string]string{
 	AllowUnsigned:   "results whose signature is gone",
 }
 
+// Exceptions are what --allow takes.
+func Exceptions() []string { return slices.Clone(exceptions) }
+
 // Allow is the flag --allow: the set of exceptions that a person makes to what fit refuses or
 // withholds. Giving it again adds to the set.
 type Allow struct{ allowed []string }

@@ -22,8 +22,9 @@ func newSchema(con *console.Console, registry *agent.Registry) *cobra.Command {
 		Short: "Print the JSON Schema of a type of the reports",
 		Long: "Print the JSON Schema of a type, made from the Go struct that writes it. The types are\n" +
 			strings.Join(names, ", ") + ".",
-		Example: "  fit versus schema EvalReport",
-		Args:    cobra.ExactArgs(1),
+		Example:   "  fit versus schema EvalReport",
+		Args:      cobra.ExactArgs(1),
+		ValidArgs: names,
 		RunE: func(_ *cobra.Command, args []string) error {
 			schema, err := versus.Schema(args[0], beyond, registry.IDs()...)
 			if err != nil {
