@@ -19,17 +19,21 @@ import (
 // printed.
 func TestGuidesRunAsPrinted(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{
-		"agent-collaboration", "agent-evaluations", "agents", "did-it-help", "why-did-it-fail",
-		"gateway", "head-to-head", "prices", "scripted-model", "tasks", "tasks-from-my-repository",
-		"you-already-have-results",
-	} {
+	pages, err := filepath.Glob(filepath.Join("..", "..", "docs", "*.md"))
+	if err != nil || len(pages) == 0 {
+		t.Fatalf("%v, %d pages", err, len(pages))
+	}
+	for _, path := range pages {
+		page, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		name := strings.TrimSuffix(filepath.Base(path), ".md")
+		if !bytes.Contains(page, []byte("```sh\n")) || name == "trace-analysis" { // whose test is that of fit trace
+			continue
+		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			page, err := os.ReadFile(filepath.Join("..", "..", "docs", name+".md"))
-			if err != nil {
-				t.Fatal(err)
-			}
 			followGuide(t, string(page))
 		})
 	}

@@ -155,7 +155,7 @@ func lastLine(text string) string {
 type MissingImageError struct{ Engine, Image string }
 
 func (m *MissingImageError) Error() string {
-	return fmt.Sprintf("the image %s is not on this machine: run %s pull %s, or give --pull", m.Image, m.Engine,
+	return fmt.Sprintf("the image %s is not on this machine: run %s pull %s, or use --pull", m.Image, m.Engine,
 		m.Image)
 }
 

@@ -179,7 +179,7 @@ func (a *Agent) Check(cfg agent.Config) error {
 			id)
 	}
 	if cfg.ModelURL != "" && cfg.Model == "" && a.entry.mentions("Model") {
-		return agent.Refuse(id, "agent %s needs a model to use with another endpoint; give --model with --model-url",
+		return agent.Refuse(id, "agent %s needs a model to use with another endpoint; set --model with --model-url",
 			id)
 	}
 	if err := checkTools(a.entry, cfg); err != nil {

@@ -189,7 +189,7 @@ func (a *Agent) Check(cfg agent.Config) error {
 	case a.entry.has(wordModel) && cfg.Model == "":
 		return agent.Refuse(a.id(), "agent %s needs the name of a model: its command has %s", a.id(), wordModel)
 	case a.entry.has(wordModelURL) && cfg.ModelURL == "":
-		return agent.Refuse(a.id(), "agent %s needs the address of a model: its command has %s; give --model-url",
+		return agent.Refuse(a.id(), "agent %s needs the address of a model: its command has %s; set --model-url",
 			a.id(), wordModelURL)
 	case a.entry.Cost != "reported":
 		return agent.RequirePrice(a.id(), cfg, cfg.Model)

@@ -199,7 +199,7 @@ func directEndpoint(cfg agent.Config) (endpoint, error) {
 func ownEndpoint(cfg agent.Config) (endpoint, error) {
 	if cfg.Model == "" {
 		return endpoint{}, agent.Refuse(agentID,
-			"agent %s needs a model to use with another endpoint; give --model with --model-url", agentID)
+			"agent %s needs a model to use with another endpoint; set --model with --model-url", agentID)
 	}
 	url := strings.TrimRight(cfg.ModelURL, "/")
 	chosen := endpoint{provider: providerName, api: "openai-completions", key: noKey}

@@ -153,7 +153,7 @@ func TestChoiceOfEndpoint(t *testing.T) {
 				keys: map[string]string{},
 			},
 		},
-		"another endpoint, no model": {cfg: agent.Config{ModelURL: "http://h"}, err: "give --model with --model-url"},
+		"another endpoint, no model": {cfg: agent.Config{ModelURL: "http://h"}, err: "set --model with --model-url"},
 		"no such mode":               {cfg: agent.Config{Environ: both, Auth: "barter"}, err: "runs on keys only"},
 	} {
 		t.Run(name, func(t *testing.T) {

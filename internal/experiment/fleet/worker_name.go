@@ -48,7 +48,7 @@ func (w *worker) takeName(ctx context.Context, name string, given bool) (func(),
 			return nil, fmt.Errorf("another worker of the fleet is called %s; choose another --name", name)
 		}
 	}
-	return nil, errors.New("the fleet has a thousand workers of this host's name; give a --name")
+	return nil, errors.New("the fleet has a thousand workers of this host's name; set --name")
 }
 
 // lockName locks the worker's current name, if it is free on this machine and in the fleet.
