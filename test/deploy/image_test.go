@@ -48,7 +48,7 @@ func TestTheImageRuns(t *testing.T) {
 	write("base/bin/make", "#!/bin/sh\n[ \"$*\" = build ] && [ -f go.mod ] && mkdir bin && cp /made/* bin\n")
 	must("go", "build", "-ldflags", "-s -w", "-o", filepath.Join(dir, "base", "made", "fit"), "../cmd/fit")
 	must("cp", "-L", testenv.NeedTool(t, "install"), filepath.Join(dir, "base", "bin", "install"))
-	write("base/Dockerfile", "FROM "+containertest.Image(t)+"\nCOPY bin /bin\nCOPY made /made\n")
+	write("base/Dockerfile", "FROM "+containertest.Image(t)+"\nENV PATH=/usr/local/bin:/bin\nCOPY bin /bin\nCOPY made /made\n")
 	base := image("base")
 
 	content, err := os.ReadFile("Dockerfile")

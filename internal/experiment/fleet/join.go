@@ -233,7 +233,7 @@ func connectError(hub string, err error) error {
 	case errors.Is(err, nats.ErrSecureConnWanted):
 		return fmt.Errorf("%s has no TLS, and the join URL has a certificate; copy the file again", shown)
 	case errors.Is(err, nats.ErrNoServers):
-		return fmt.Errorf("%s does not answer; is fit fleet serve running there?", shown)
+		return fmt.Errorf("connect to %s: nothing answers; is fit fleet serve running there?", shown)
 	default:
 		return fmt.Errorf("connect to %s: %w", shown, err)
 	}

@@ -155,8 +155,8 @@ func TestAddressesOfAHub(t *testing.T) {
 		want string
 	}{
 		"directory": {ServerConfig{Listen: "127.0.0.1:0", Dir: dir}, "another hub uses"},
-		"port":      {ServerConfig{Listen: "127.0.0.1:99999", Dir: t.TempDir()}, "want a port from 0 to 65535"},
-		"public":    {ServerConfig{Listen: "127.0.0.1:0", Dir: t.TempDir(), Public: "nonsense"}, "want host:port"},
+		"port":      {ServerConfig{Listen: "127.0.0.1:99999", Dir: t.TempDir()}, "the port must be from 0 to 65535"},
+		"public":    {ServerConfig{Listen: "127.0.0.1:0", Dir: t.TempDir(), Public: "nonsense"}, "must be host:port"},
 		"in use":    {ServerConfig{Listen: taken, Dir: t.TempDir()}, "address already in use"},
 	} {
 		if other, err := StartServer(c.cfg); err == nil || !strings.Contains(err.Error(), c.want) {
