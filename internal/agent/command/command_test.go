@@ -452,7 +452,7 @@ func TestRefusals(t *testing.T) {
 		"a list of allowed tools":   func(_ *Entry, c *agent.Config) { c.AllowedTools = []string{"Read"} },
 		"resuming a conversation":   func(_ *Entry, c *agent.Config) { c.Resume = "x" },
 		"needs the name of a model": func(e *Entry, _ *agent.Config) { e.Command += " {model}" },
-		"set --model-url":          func(e *Entry, _ *agent.Config) { e.Command += " {model_url}" },
+		"set --model-url":           func(e *Entry, _ *agent.Config) { e.Command += " {model_url}" },
 		"price":                     func(e *Entry, c *agent.Config) { e.Events, c.Account = "ndjson", aDollar() },
 	} {
 		t.Run(asked, func(t *testing.T) {
