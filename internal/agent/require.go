@@ -104,6 +104,14 @@ func RequireTools(id session.AgentID, own, allowed []string) error {
 	return nil
 }
 
+// RequireEffort refuses an effort that an agent does not have.
+func RequireEffort(id session.AgentID, efforts []string, asked string) error {
+	if asked == "" || slices.Contains(efforts, asked) {
+		return nil
+	}
+	return Refuse(id, "agent %s has no effort %q; it has %s", id, asked, strings.Join(efforts, ", "))
+}
+
 // The ways to be logged in.
 const (
 	AuthSubscription = "subscription"

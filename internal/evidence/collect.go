@@ -163,7 +163,7 @@ func (f *facts) run(found []session.IntegrityFlag) *Run {
 		Files:     f.files,
 		Prompts:   []PromptText{},
 		Steps:     []Step{},
-		Truncated: len(f.patch.Problems) > 0,
+		Truncated: f.patch.Partial,
 	}
 	if f.seen != nil {
 		r.Steps, r.StepsLeftOut = f.seen.steps.list()

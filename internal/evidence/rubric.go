@@ -95,7 +95,7 @@ func (f *facts) minimalDiff() *float64 {
 	}
 	lines, count := size(f.files)
 	small := 0.7*within(lines, ref.MaxLines) + 0.3*within(count, ref.MaxFiles)
-	if len(f.patch.Problems) > 0 && small > 0 { // there is more, and nobody knows how much
+	if f.patch.Partial && small > 0 { // there is more, and nobody knows how much
 		return nil
 	}
 	return score(small)

@@ -165,7 +165,7 @@ func (v *view) patch(prefix string) *section {
 	if leftovers > 0 {
 		b.note("files that tools left behind and that are not shown: %d", leftovers)
 	}
-	if len(parsed.Problems) > 0 {
+	if parsed.Partial {
 		b.note("the diff is not complete")
 	}
 	return b.done()

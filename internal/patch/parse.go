@@ -12,48 +12,32 @@ import (
 	"github.com/fit-eval/fit/internal/lazyregexp"
 )
 
-// maxProblems bounds what is kept of a diff that is not one, line numbers, so that sums of them
-// stay numbers.
-const (
-	maxProblems = 100
-	maxNumber   = 1 << 30
-)
+// maxNumber bounds line numbers, so that sums of them stay numbers.
+const maxNumber = 1 << 30
 
-// Parse reads a diff. It never fails: what it cannot read is listed as problems.
+// Parse reads a diff. It never fails: what it cannot read makes the patch partial.
 func Parse(data []byte) *Patch {
 	p := &Patch{}
-	var part []numbered
-	for i, text := range SplitLines(string(data)) {
+	var part []string
+	for text := range strings.Lines(string(data)) {
 		// No line of a hunk begins like these two, so a broken file never hides the next one.
 		if strings.HasPrefix(text, "diff --git ") || strings.HasPrefix(text, ownBinary) {
 			p.part(part)
 			part = nil
 		}
 		if text == "# "+CutNote+"\n" {
-			p.problem(i+1, CutNote)
+			p.Partial = true
 			continue
 		}
-		part = append(part, numbered{i + 1, strings.TrimSuffix(text, "\n") + "\n"})
+		part = append(part, strings.TrimSuffix(text, "\n")+"\n")
 	}
 	p.part(part)
 	return p
 }
 
-// numbered is a line of the diff with its line break.
-type numbered struct {
-	number int
-	text   string
-}
-
-func (p *Patch) problem(line int, message string) {
-	if len(p.Problems) < maxProblems {
-		p.Problems = append(p.Problems, Problem{line, message})
-	}
-}
-
 // part reads one file, or all files of a diff without git's own headers. What cannot be read is
 // mended once: first the hunks, then the headers.
-func (p *Patch) part(lines []numbered) {
+func (p *Patch) part(lines []string) {
 	if len(lines) == 0 {
 		return
 	}
@@ -65,35 +49,30 @@ func (p *Patch) part(lines []numbered) {
 		files, err = read(lines)
 	}
 	if err != nil {
-		_, message, _ := strings.Cut(strings.TrimPrefix(err.Error(), "gitdiff: "), ": ") // without its own line
-		p.problem(first.number, message)
-		if git, ok := strings.CutPrefix(first.text, "diff --git "); ok {
+		p.Partial = true
+		if git, ok := strings.CutPrefix(first, "diff --git "); ok {
 			files, _ = read(renamed(lines, strings.ReplaceAll(strings.TrimSpace(git), `"`, "")))
 		}
 	}
 	p.add(files, lines)
 }
 
-func read(lines []numbered) ([]*gitdiff.File, error) {
-	var text strings.Builder
-	for _, line := range lines {
-		text.WriteString(line.text)
-	}
-	files, _, err := gitdiff.Parse(strings.NewReader(text.String()))
+func read(lines []string) ([]*gitdiff.File, error) {
+	files, _, err := gitdiff.Parse(strings.NewReader(strings.Join(lines, "")))
 	return files, err
 }
 
 // normalise writes git's headers in the one way that gitdiff reads: with a/ and b/ in front of the
 // names, without carriage returns, and with no content of binary files, which could be a bomb.
-func normalise(lines []numbered) []numbered {
-	if rest, ok := strings.CutPrefix(lines[0].text, ownBinary); ok {
-		return gitBinary(lines[0].number, strings.TrimSuffix(rest, "\n"))
+func normalise(lines []string) []string {
+	if rest, ok := strings.CutPrefix(lines[0], ownBinary); ok {
+		return gitBinary(strings.TrimSuffix(rest, "\n"))
 	}
-	if !strings.HasPrefix(lines[0].text, "diff --git ") {
+	if !strings.HasPrefix(lines[0], "diff --git ") {
 		return lines
 	}
 	for i := range lines {
-		line := strings.TrimSuffix(strings.TrimSuffix(lines[i].text, "\n"), "\r")
+		line := strings.TrimSuffix(strings.TrimSuffix(lines[i], "\n"), "\r")
 		if strings.HasPrefix(line, "@@ ") {
 			break
 		}
@@ -109,7 +88,7 @@ func normalise(lines []numbered) []numbered {
 		if line == "GIT binary patch" {
 			line = "Binary files differ"
 		}
-		lines[i].text = line + "\n"
+		lines[i] = line + "\n"
 	}
 	return lines
 }
@@ -121,16 +100,16 @@ const CutNote = "the patch is cut here: it is too large"
 const ownBinary = "# binary file "
 
 // gitBinary says it as git does.
-func gitBinary(line int, rest string) []numbered {
+func gitBinary(rest string) []string {
 	status, name, _ := strings.Cut(rest, ": ")
-	lines := []numbered{{line, gitHeader(strings.ReplaceAll(name, `\\`, `\134`)) + "\n"}}
+	lines := []string{gitHeader(strings.ReplaceAll(name, `\\`, `\134`)) + "\n"}
 	switch status {
 	case added:
-		lines = append(lines, numbered{line, "new file mode 0\n"})
+		lines = append(lines, "new file mode 0\n")
 	case deleted:
-		lines = append(lines, numbered{line, "deleted file mode 0\n"})
+		lines = append(lines, "deleted file mode 0\n")
 	}
-	return append(lines, numbered{line, "Binary files differ\n"})
+	return append(lines, "Binary files differ\n")
 }
 
 // gitHeader returns the line with which git begins a file, whose name may be in quotes.
@@ -157,15 +136,15 @@ func withPrefix(line, header, prefix string) string {
 var ranges = lazyregexp.New(`^@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@`)
 
 // mendHunks drops hunks without ranges and counts anew the lines of those that end too early.
-func (p *Patch) mendHunks(lines []numbered) []numbered {
-	var mended []numbered
+func (p *Patch) mendHunks(lines []string) []string {
+	var mended []string
 	for i := 0; i < len(lines); i++ {
-		if !strings.HasPrefix(lines[i].text, "@@ ") {
+		if !strings.HasPrefix(lines[i], "@@ ") {
 			mended = append(mended, lines[i])
 			continue
 		}
 		start := i
-		found := ranges.FindStringSubmatch(lines[start].text)
+		found := ranges.FindStringSubmatch(lines[start])
 		oldCount, newCount := maxNumber, maxNumber // without ranges all lines that could be of a hunk are
 		if found != nil {
 			oldCount, newCount = lineCount(found[2]), lineCount(found[4])
@@ -173,7 +152,7 @@ func (p *Patch) mendHunks(lines []numbered) []numbered {
 		old, added := 0, 0
 	hunk:
 		for ; i+1 < len(lines) && (old < oldCount || added < newCount); i++ {
-			switch text := lines[i+1].text; {
+			switch text := lines[i+1]; {
 			case text[0] == '-' && old < oldCount:
 				old++
 			case text[0] == '+' && added < newCount:
@@ -185,12 +164,12 @@ func (p *Patch) mendHunks(lines []numbered) []numbered {
 			}
 		}
 		if found == nil {
-			p.problem(lines[start].number, "a hunk without ranges")
+			p.Partial = true
 			continue
 		}
 		if old < oldCount || added < newCount {
-			p.problem(lines[start].number, "a hunk that ends too early")
-			lines[start].text = fmt.Sprintf("@@ -%s,%d +%s,%d @@\n", found[1], old, found[3], added)
+			p.Partial = true
+			lines[start] = fmt.Sprintf("@@ -%s,%d +%s,%d @@\n", found[1], old, found[3], added)
 		}
 		mended = append(mended, lines[start:i+1]...)
 	}
@@ -207,9 +186,9 @@ func lineCount(text string) int {
 }
 
 // renamed returns a file's lines with headers that say nothing but a name.
-func renamed(lines []numbered, name string) []numbered {
-	start := slices.IndexFunc(lines, func(line numbered) bool { return strings.HasPrefix(line.text, "@@ ") })
-	header := []numbered{{lines[0].number, gitHeader(name) + "\n"}}
+func renamed(lines []string, name string) []string {
+	start := slices.IndexFunc(lines, func(line string) bool { return strings.HasPrefix(line, "@@ ") })
+	header := []string{gitHeader(name) + "\n"}
 	if start < 0 {
 		return header
 	}
@@ -217,7 +196,7 @@ func renamed(lines []numbered, name string) []numbered {
 }
 
 // add adds files that were read, and notes hunks that gitdiff took for words between files.
-func (p *Patch) add(files []*gitdiff.File, lines []numbered) {
+func (p *Patch) add(files []*gitdiff.File, lines []string) {
 	hunks := 0
 	for _, from := range files {
 		f := File{
@@ -231,12 +210,12 @@ func (p *Patch) add(files []*gitdiff.File, lines []numbered) {
 			hunks++
 			if fragment.OldPosition < min(1, fragment.OldLines) || fragment.NewPosition < min(1, fragment.NewLines) ||
 				max(fragment.OldPosition, fragment.NewPosition) > maxNumber {
-				p.problem(lines[0].number, "a hunk with impossible line numbers")
+				p.Partial = true
 				continue
 			}
 			f.Hunks = append(f.Hunks, hunk(fragment))
 		}
-		if !strings.HasPrefix(lines[0].text, "diff --git ") {
+		if !strings.HasPrefix(lines[0], "diff --git ") {
 			f.Old, f.New = plainName(f.Old), plainName(f.New)
 		}
 		f.Status = status(from)
@@ -246,12 +225,11 @@ func (p *Patch) add(files []*gitdiff.File, lines []numbered) {
 		p.Files = append(p.Files, f)
 	}
 	for _, line := range lines {
-		if strings.HasPrefix(line.text, "@@ ") { // no line of a hunk begins like this
-			if hunks--; hunks < 0 {
-				p.problem(line.number, "a hunk that cannot be read")
-			}
+		if strings.HasPrefix(line, "@@ ") { // no line of a hunk begins like this
+			hunks--
 		}
 	}
+	p.Partial = p.Partial || hunks < 0
 }
 
 func status(f *gitdiff.File) string {

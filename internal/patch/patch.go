@@ -1,6 +1,6 @@
 // Package patch reads unified diffs as git and our own workspace write them: files, hunks, and the
 // added and removed lines by number. A diff comes from what an agent left behind, so nothing in it
-// is trusted: what cannot be read is a problem with a line number, and reading continues.
+// is trusted: what cannot be read is left out, and reading continues.
 package patch
 
 import (
@@ -27,14 +27,9 @@ const (
 
 // Patch is a diff that was read.
 type Patch struct {
-	Files    []File
-	Problems []Problem
-}
-
-// Problem is something in the diff that could not be read.
-type Problem struct {
-	Line    int // of the diff, counted from 1
-	Message string
+	Files []File
+	// Partial says that something in the diff could not be read, or was cut off.
+	Partial bool
 }
 
 // File is the part of a diff that is about one file.

@@ -28,7 +28,6 @@ type services struct {
 	pid    int           // of the tree's first process, as we see it
 	// listened says that something listened on the port when the hook had ended.
 	listened bool
-	result   sandbox.SpawnResult
 	err      error
 }
 
@@ -149,7 +148,7 @@ func (w *Workspace) startServices(ctx context.Context, hook, dir string, logs []
 	}
 	go func() {
 		defer close(s.done)
-		s.result, s.err = cmp.Or(w.cfg.Spawner, sandbox.NewSpawner()).Spawn(living, spec, io.Discard, io.Discard)
+		_, s.err = cmp.Or(w.cfg.Spawner, sandbox.NewSpawner()).Spawn(living, spec, io.Discard, io.Discard)
 		closeQuietly(stdin, statusEnd)
 	}()
 	select {

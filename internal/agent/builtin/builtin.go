@@ -116,17 +116,11 @@ func (a *Agent) Check(cfg agent.Config) error {
 var efforts = []string{"none", "minimal", "low", "medium", "high", "xhigh"}
 
 func (a *Agent) checkEffort(effort string, e endpoint) error {
-	protocol := e.config.Protocol
-	switch {
-	case effort == "":
-		return nil
-	case protocol != model.Chat && protocol != model.Responses:
+	if protocol := e.config.Protocol; effort != "" && protocol != model.Chat && protocol != model.Responses {
 		return agent.Refuse(a.id(), "agent %s has no effort with model %s; only the protocols chat and responses "+
 			"have one", a.id(), e.model)
-	case !slices.Contains(efforts, effort):
-		return agent.Refuse(a.id(), "unknown effort %q; agent %s has %s", effort, a.id(), strings.Join(efforts, ", "))
 	}
-	return nil
+	return agent.RequireEffort(a.id(), efforts, effort)
 }
 
 func pricesOf(cfg agent.Config) session.Prices {

@@ -17,8 +17,6 @@ package claudecode
 import (
 	"context"
 	"path/filepath"
-	"slices"
-	"strings"
 
 	"github.com/fit-eval/fit/internal/agent"
 	"github.com/fit-eval/fit/session"
@@ -101,9 +99,8 @@ func (*Agent) Check(cfg agent.Config) error {
 	if err := agent.RequireTools(agentID, tools, cfg.AllowedTools); err != nil {
 		return err
 	}
-	if cfg.Effort != "" && !slices.Contains(efforts, cfg.Effort) {
-		return agent.Refuse(agentID, "agent %s has no effort %q; it has %s", agentID, cfg.Effort,
-			strings.Join(efforts, ", "))
+	if err := agent.RequireEffort(agentID, efforts, cfg.Effort); err != nil {
+		return err
 	}
 	_, err := chooseLogin(cfg)
 	return err

@@ -21,8 +21,6 @@ package codex
 
 import (
 	"context"
-	"slices"
-	"strings"
 
 	"github.com/fit-eval/fit/internal/agent"
 	"github.com/fit-eval/fit/session"
@@ -79,9 +77,8 @@ func (a *Agent) Check(cfg agent.Config) error {
 	if _, err := restrict(cfg); err != nil {
 		return err
 	}
-	if cfg.Effort != "" && !slices.Contains(efforts, cfg.Effort) {
-		return agent.Refuse(agentID, "agent %s has no effort %q; it has %s", agentID, cfg.Effort,
-			strings.Join(efforts, ", "))
+	if err := agent.RequireEffort(agentID, efforts, cfg.Effort); err != nil {
+		return err
 	}
 	if err := priced(cfg, cfg.Model); err != nil {
 		return err

@@ -16,8 +16,6 @@ package pi
 
 import (
 	"context"
-	"slices"
-	"strings"
 
 	"github.com/fit-eval/fit/internal/agent"
 	"github.com/fit-eval/fit/session"
@@ -108,9 +106,8 @@ func (*Agent) Check(cfg agent.Config) error {
 	if err := agent.RequireTools(agentID, ownTools, toolNames(cfg.AllowedTools)); err != nil {
 		return err
 	}
-	if cfg.Effort != "" && !slices.Contains(efforts, cfg.Effort) {
-		return agent.Refuse(agentID, "unknown effort %q; agent %s has %s", cfg.Effort, agentID,
-			strings.Join(efforts, ", "))
+	if err := agent.RequireEffort(agentID, efforts, cfg.Effort); err != nil {
+		return err
 	}
 	if _, err := settings(cfg); err != nil {
 		return err

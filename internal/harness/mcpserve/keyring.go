@@ -46,7 +46,6 @@ func (k Keyring) Connect(cfg Config) func(*harness.Dispatcher) (harness.Connecto
 	return func(d *harness.Dispatcher) (harness.Connector, error) {
 		s := &server{
 			dispatcher: d,
-			cfg:        cfg,
 			endpoints:  map[string]*endpoint{},
 			conns:      map[net.Conn]bool{},
 		}

@@ -36,7 +36,6 @@ const (
 // server is the one tool server of a session.
 type server struct {
 	dispatcher *harness.Dispatcher
-	cfg        Config
 	endpoints  map[string]*endpoint // by participant
 	dir        *scratch.Dir         // of the sockets
 	relay      string               // the program that agents start, in the same directory
