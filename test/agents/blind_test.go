@@ -62,7 +62,11 @@ func checkUnnamed(t *testing.T, agent, isolation string) {
 		"claude-code": "claude-sonnet-4-5", "codex": "gpt-5", "pi-agent": "claude-sonnet-4-5",
 		"builtin": "claude-sonnet-4-5",
 	}[agent]
-	code, records, said := e.run("--task", blindTask, "--isolation", isolation, "--judge-agent", agent, "--judge-model",
+	judge := agent
+	if agent == "codex" && isolation == sandbox.IsolationNone { // judges run commands in a sandbox only
+		judge = "builtin"
+	}
+	code, records, said := e.run("--task", blindTask, "--isolation", isolation, "--judge-agent", judge, "--judge-model",
 		"scripted-model", "--judge-url", url, "--same-family",
 		"--arm", blindArms+"-1=agent:"+agent+model, "--arm", blindArms+"-2=agent:"+agent+model+",prompt:Be brief.")
 	mu.Lock()
