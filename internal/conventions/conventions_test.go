@@ -68,7 +68,10 @@ var layers = map[string][]string{
 	"report/metrics":      {"report"},
 	"report/results":      {"experiment", "evidence", "judge", "ledger", "report", "report/foreign", "session"},
 	"judge":               {"gateway", "model", "price", "redact", "session", "evidence", "stats", "ledger"},
-	"report/skilltest":    {"report", "report/forecast", "ledger", "stats"},
+	"report/skilltest": {
+		"atomicfile", "evidence", "experiment", "judge", "report", "report/forecast", "report/results", "report/versus",
+		"scratch", "ledger", "stats",
+	},
 	"report/versus": {
 		"experiment", "ledger", "session", "evidence", "judge", "stats", "report", "report/failure",
 		"report/results", "price",

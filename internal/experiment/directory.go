@@ -27,6 +27,7 @@ const (
 	LedgerFile   = "results.jsonl"
 	AttemptsFile = "attempts.jsonl" // started attempts, so that killed ones are known
 	RunsDir      = "runs"           // artefacts: runs/<task>/<arm>/<run>/<attempt>/
+	AnswerFile   = "answer.txt"     // in the directory of an attempt: the agent's last message
 	LabelsFile   = "labels.yaml"    // the family's human verdicts on the judge's work, for reports
 	lockFile     = "lock"
 )

@@ -159,6 +159,9 @@ func (a *asking) phases(ctx context.Context, d *deriver) error {
 			return noMembers(d)
 		}
 	}
+	if d.settings.Sentences {
+		return a.all(ctx, d, sentenceQuestions(d))
+	}
 	if err := a.all(ctx, d, singleQuestions(d)); err != nil {
 		return err
 	}

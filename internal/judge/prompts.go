@@ -101,8 +101,8 @@ func readBounded(path string) (string, error) {
 // and scripts.
 func (p Prompts) system(kind, dimension string) string {
 	frame := promptSingle
-	if kind == kindPair {
-		frame = promptPair
+	if kind == kindPair || kind == kindSentence {
+		frame = kind
 	}
 	return fmt.Sprintf("fit-judge/1 %s %s\n\n%s\n%s", frame, dimension, p[frame], p[dimension])
 }

@@ -82,6 +82,8 @@ type Settings struct {
 	SelfTest   bool     `json:"selfTest"`
 	// SameFamily says that members of the family of a model under test were allowed.
 	SameFamily bool `json:"sameFamily,omitempty"`
+	// Sentences says that the members are asked about sentences, and not about dimensions.
+	Sentences bool `json:"sentences,omitempty"`
 }
 
 // settingsLine is a line of replies.jsonl.

@@ -55,6 +55,9 @@ type checkedReply struct {
 	reason    string
 }
 
+// noCitation is the reason of a vote that proves nothing.
+const noCitation = "no citation holds"
+
 func abstain(reason string) checkedReply { return checkedReply{abstained: true, reason: reason} }
 
 // The kinds of claims that a check of the harness refutes.
@@ -81,7 +84,7 @@ func ground(o opinion, s shown, isRefuted func(item string) bool) checkedReply {
 		}
 	}
 	if len(a.held) == 0 {
-		a.abstained, a.reason = true, "no citation holds"
+		a.abstained, a.reason = true, noCitation
 	}
 	return a
 }

@@ -77,8 +77,8 @@ func Count(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}
-	if stem, found := strings.CutSuffix(what, "ply"); found {
-		return fmt.Sprintf("%d %splies", n, stem)
+	if stem, found := strings.CutSuffix(what, "y"); found && !strings.HasSuffix(stem, "a") {
+		return fmt.Sprintf("%d %sies", n, stem)
 	}
 	return fmt.Sprintf("%d %ss", n, what)
 }

@@ -49,6 +49,8 @@ type Case struct {
 type Statement struct {
 	Text string
 	Line int
+	// Conduct says that it is about what the agent does, and not about the result.
+	Conduct bool
 }
 
 // maxCases bounds the test cases of one file.
@@ -198,8 +200,10 @@ func (r *reader) evalCase(value jsontape.Value, number int) Case {
 		r.wrong(value, "case %d is not an object with a prompt", number)
 		return c
 	}
+	var unread []string
 	for key, member := range value.Members() {
 		if !slices.Contains(caseKeys, key) {
+			unread = append(unread, strings.Clone(key))
 			r.notes = append(r.notes, r.at(member, "case %d: %q is not a key that is read", number, key))
 		}
 	}
@@ -229,7 +233,11 @@ func (r *reader) evalCase(value jsontape.Value, number int) Case {
 	c.Files = r.texts(value.Get("files"), "files", c.ID, "path")
 	c.Silent = isSilent(value)
 	if len(c.Statements)+len(c.Checks) == 0 && !c.Silent {
-		r.wrong(value, "case %s has nothing to judge by; add assertions, checks or an expected_output", c.ID)
+		hint := ""
+		if len(unread) > 0 {
+			hint = ", or rename one of its keys " + strings.Join(unread[:min(len(unread), 12)], ", ")
+		}
+		r.wrong(value, "case %s has nothing to judge by; add assertions, checks or an expected_output%s", c.ID, hint)
 	}
 	return c
 }
@@ -269,7 +277,7 @@ func (r *reader) texts(list jsontape.Value, key, id, name string) []Statement {
 	for one := range list.Elements() {
 		text := one
 		if one.Kind() == jsontape.Object {
-			for _, known := range []string{name, "assertion", "expectation", "statement", "description"} {
+			for _, known := range append([]string{name}, statementKeys...) {
 				if text = one.Get(known); text.Exists() {
 					break
 				}
@@ -279,9 +287,25 @@ func (r *reader) texts(list jsontape.Value, key, id, name string) []Statement {
 			r.wrong(one, "case %s: %s: want a text, or an object with a %s", id, key, name)
 			continue
 		}
-		found = append(found, Statement{Text: strings.TrimSpace(r.text(text)), Line: r.line(text)})
+		sentence := strings.TrimSpace(r.text(text))
+		found = append(found, Statement{Text: sentence, Line: r.line(text), Conduct: r.conduct(one, id, sentence)})
 	}
 	return found
+}
+
+// statementKeys are the names under which objects have their statement, beside that of the list.
+var statementKeys = []string{"assertion", "expectation", "statement", "description", "criterion", "check"}
+
+// conduct reports whether a statement is about what the agent does: as it says, or as it reads.
+func (r *reader) conduct(value jsontape.Value, id, sentence string) bool {
+	about := value.Get("about")
+	switch {
+	case !about.Exists():
+		return isConduct(sentence)
+	case about.Text() != aboutConduct && about.Text() != aboutResult:
+		r.wrong(about, `case %s: about must be %s or %s`, id, aboutConduct, aboutResult)
+	}
+	return about.Text() == aboutConduct
 }
 
 // scorers reads scorers: a regular expression is a check, what a model judges a statement.
@@ -306,7 +330,11 @@ func (r *reader) scorers(c *Case, list jsontape.Value) {
 				r.wrong(one, "case %s: scorers: the criterion is missing", c.ID)
 				continue
 			}
-			c.Statements = append(c.Statements, Statement{Text: criterion, Line: r.line(one)})
+			c.Statements = append(c.Statements, Statement{
+				Text:    criterion,
+				Line:    r.line(one),
+				Conduct: r.conduct(one, c.ID, criterion),
+			})
 		default:
 			r.wrong(one, "case %s: scorers: the type is regex or llm_judge, not %q", c.ID, kind)
 		}

@@ -55,8 +55,8 @@ var Rules = map[string]string{
 	"unreadable":       "Every file can be read.",
 }
 
-// queryFiles are the names that a file of trigger queries may have, relative to the skill.
-var queryFiles = []string{
+// QueryFiles are the names that a file of trigger queries may have, relative to the skill.
+var QueryFiles = []string{
 	"evals/queries.json", "evals/trigger-queries.json", "evals/trigger_queries.json", "evals/trigger-evals.json",
 	"evals/trigger_eval.json", "evals/eval_queries.json",
 }
@@ -280,7 +280,7 @@ func (l *linter) tests() {
 			}
 		}
 	}
-	for _, name := range queryFiles {
+	for _, name := range QueryFiles {
 		if text, ok := l.test(name, "queries"); ok {
 			_, err := ParseQueries(name, text)
 			l.place("queries", LevelError, err)

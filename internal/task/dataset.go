@@ -24,13 +24,20 @@ type Sample struct {
 	AnswerFile string
 	Checks     []AnswerCheck
 	// Statements are sentences about the run that judges decide, and not code.
-	Statements []string
+	Statements []Statement
 	// Silent says that the skill under test should stay unopened.
 	Silent bool
 	// Reference is an answer that passes all checks; nil if none is known.
 	Reference *string
 	// Files are put into the working directory.
 	Files []SampleFile
+}
+
+// Statement is a sentence that is true of a good run.
+type Statement struct {
+	Text string
+	// Conduct says that it is about what the agent does, and not about the result.
+	Conduct bool
 }
 
 // JSON returns the columns as hooks get them.
@@ -358,7 +365,7 @@ func (d *datasetLoader) sampleDigests(t *Task) error {
 	}
 	hidden.add("grade", "json", checks)
 	for _, statement := range t.Sample.Statements {
-		hidden.add("statement", "text", []byte(statement))
+		hidden.add("statement", "text", []byte(statement.Text))
 	}
 	now, err := t.sampleFileDigests(t.Files)
 	if err != nil {

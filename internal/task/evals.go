@@ -88,10 +88,10 @@ func (d *datasetLoader) evalCase(c *skill.Case, name string) (Task, error) {
 		err = rowError(fmt.Errorf("case %s: %w", c.ID, err), skill.EvalsFile, cmp.Or(c.ChecksLine, c.Line))
 	}
 	if rubric != "" {
-		sample.Statements = append(sample.Statements, rubric)
+		sample.Statements = append(sample.Statements, Statement{Text: rubric})
 	}
 	for _, statement := range c.Statements {
-		sample.Statements = append(sample.Statements, statement.Text)
+		sample.Statements = append(sample.Statements, Statement{Text: statement.Text, Conduct: statement.Conduct})
 	}
 	if c.Silent {
 		sample.Checks = append(sample.Checks, AnswerCheck{

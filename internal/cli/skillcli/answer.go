@@ -3,10 +3,9 @@ package skillcli
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
+	"io"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -16,12 +15,11 @@ import (
 	"github.com/fit-eval/fit/internal/cli/experimentcli"
 	"github.com/fit-eval/fit/internal/gateway/calls"
 	"github.com/fit-eval/fit/internal/jsonenc"
+	"github.com/fit-eval/fit/internal/judge"
 	"github.com/fit-eval/fit/internal/report"
-	"github.com/fit-eval/fit/internal/report/results"
 	"github.com/fit-eval/fit/internal/report/skilltest"
 	"github.com/fit-eval/fit/internal/skill"
 	"github.com/fit-eval/fit/internal/task"
-	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/stats"
 )
 
@@ -30,71 +28,51 @@ var claims = []string{
 	string(stats.Regressed), "not-proven", string(stats.Insufficient), string(stats.Improved),
 }
 
-// answered is the answer of one agent, with where its results are.
-type answered struct {
-	*skilltest.Answer
-	output string
+// answer reads a run directory and makes the answer of it.
+func (t *skillTest) answer(ctx context.Context, output string) (*skilltest.Answer, error) {
+	made, err := skilltest.Read(ctx, output, t.reading())
+	if err != nil {
+		return nil, console.Exit(console.ExitIncomplete, err)
+	}
+	return made, nil
 }
 
-// answer reads a run directory and makes the answer of it.
-func (t *skillTest) answer(ctx context.Context, output string) (*answered, error) {
-	found, err := results.Load([]string{output}, false, nil)
-	if err != nil {
-		return nil, console.Exit(console.ExitIncomplete, err)
+// reading says how run directories are read.
+func (t *skillTest) reading() skilltest.Options {
+	return skilltest.Options{
+		Auditor: experimentcli.Auditor(t.con, t.registry),
+		Allow:   t.opts.Proof.Allow.List(),
+		Seed:    t.opts.Seed,
 	}
-	found.Allow = t.opts.Proof.Allow.List()
-	built, err := found.Build(ctx, experimentcli.Auditor(t.con, t.registry), []int{1}, false)
-	if err != nil {
-		return nil, console.Exit(console.ExitUsage, err)
-	}
-	groups := map[string]*report.Group{}
-	for i := range built.Groups {
-		groups[built.Groups[i].Provenance.Arm] = &built.Groups[i]
-	}
-	without := cmp.Or(groups[armFormer], groups[armWithout])
-	if without == nil || groups[armWith] == nil {
-		return nil, console.Exitf(console.ExitIncomplete, "%s has no results of both arms; rerun the command", output)
-	}
-	comparison, err := report.Compare(without, groups[armWith], report.CompareConfig{
-		Seed:  t.opts.Seed,
-		Allow: found.Allow,
-	})
-	if err != nil {
-		return nil, console.Exit(console.ExitIncomplete, err)
-	}
-	made := skilltest.Build(skilltest.Input{
-		Skill:             t.skill.Name,
-		Without:           without,
-		With:              groups[armWith],
-		Comparison:        comparison,
-		Records:           ledger.Last(found.Records),
-		Cases:             t.cases(),
-		DescriptionTokens: calls.EstimateTokens(len(t.skill.Name) + len(t.skill.Description)),
-		BodyTokens:        calls.EstimateTokens(len(t.skill.Body)),
-		Runs:              t.opts.Runs.Value,
-		Leaks:             t.leaks(),
-		LeftOut:           t.leftOut,
-	})
-	return &answered{made, output}, nil
 }
 
 // cases describes the cases that are run.
-func (t *skillTest) cases() map[string]skilltest.Case {
-	cases := map[string]skilltest.Case{}
+func (t *skillTest) cases() []skilltest.Case {
+	var cases []skilltest.Case
 	for i := range t.family.Tasks {
 		one := &t.family.Tasks[i]
 		if !slices.Contains(t.only, one.ID) {
 			continue
 		}
+		expected, _ := one.Sample.Columns["expected_output"].(string)
 		c := skilltest.Case{
+			ID:       one.ID,
+			Prompt:   one.Prompt,
+			Expected: expected,
 			Labels:   map[string]string{},
-			Unjudged: len(one.Sample.Statements),
 			Silent:   one.Sample.Silent,
 		}
 		for _, check := range one.Sample.Checks {
 			c.Labels[check.Name] = labelOf(&check)
 		}
-		cases[one.ID] = c
+		for _, statement := range one.Sample.Statements {
+			sentence := judge.Sentence{Text: statement.Text, Shown: judge.ShownOutputs}
+			if statement.Conduct {
+				sentence.Shown = judge.ShownTrace
+			}
+			c.Sentences = append(c.Sentences, sentence)
+		}
+		cases = append(cases, c)
 	}
 	return cases
 }
@@ -143,91 +121,102 @@ func (t *skillTest) leaks() []skilltest.Leak {
 	return found
 }
 
-// print writes the answer.
-func (t *skillTest) print(a *answered) error {
-	if a == nil { // a dry run
-		return nil
-	}
+// print writes an answer.
+func (t *skillTest) print(answer any, text func(io.Writer) error, output string) error {
 	if t.opts.Format.JSON() {
-		return jsonenc.WriteIndented(t.con.Stdout, a.Answer)
+		return jsonenc.WriteIndented(t.con.Stdout, answer)
 	}
-	if err := t.con.Folded(a.Text); err != nil {
+	if err := t.con.Folded(text); err != nil {
 		return err
 	}
-	shown := a.output
 	if here, err := filepath.Abs(t.con.Path(".")); err == nil {
-		if rel, err := filepath.Rel(here, a.output); err == nil && filepath.IsLocal(rel) {
-			shown = rel
+		if rel, err := filepath.Rel(here, output); err == nil && filepath.IsLocal(rel) {
+			output = rel
 		}
 	}
-	fmt.Fprintf(t.con.Stderr, "look closer: fit view %s\n", shown)
+	fmt.Fprintf(t.con.Stderr, "look closer: fit view %s\n", output)
 	return nil
 }
 
-// gate turns the answer into an exit code.
-func gate(a *answered, failOn []string) error {
-	if a == nil || len(failOn) == 0 {
+// gate turns a claim into an exit code.
+func gate(skill string, comparison *report.Comparison, failOn []string) error {
+	if comparison == nil {
 		return nil
 	}
-	claim := strings.ReplaceAll(string(a.Comparison.Decision.Claim), " ", "-")
+	claim := strings.ReplaceAll(string(comparison.Decision.Claim), " ", "-")
 	if slices.Contains(failOn, claim) {
-		return console.Exitf(console.ExitNegative, "gate: the claim about %s is %s", a.Skill, claim)
+		return console.Exitf(console.ExitNegative, "gate: the claim about %s is %s", skill, claim)
 	}
 	return nil
 }
 
-// tested is skill.json: what an iteration is a test of.
-type tested struct {
-	Version int    `json:"version"`
-	Skill   string `json:"skill"`
-	Digest  string `json:"digest"` // of the skill with its test cases
-	Against string `json:"against,omitempty"`
+// iteration chooses the directory: the last iteration of the same skill and cases, or a new one.
+func (t *skillTest) iteration() (err error) {
+	t.about = skilltest.Test{
+		Version: 1,
+		Against: t.opts.against,
+		Runs:    t.opts.Runs.Value,
+		Cases:   t.cases(),
+		LeftOut: t.leftOut,
+	}
+	if t.about.Digest, err = t.digest(); err != nil {
+		return err
+	}
+	return t.place(func(dir string) bool {
+		before, err := skilltest.ReadTest(dir)
+		return err == nil && before.Same(&t.about)
+	})
 }
 
-const testedFile = "skill.json"
+// newest is the last directory of the test's kind that the same test made, or a new one.
+func (t *skillTest) newest(same func(dir string) bool) string {
+	workspace := t.con.Path(filepath.Base(t.dir) + "-workspace")
+	last := 0
+	entries, _ := os.ReadDir(workspace) // none: this is the first
+	for _, e := range entries {
+		if n, err := strconv.Atoi(strings.TrimPrefix(e.Name(), t.opts.kind+"-")); err == nil && e.IsDir() {
+			last = max(last, n)
+		}
+	}
+	name := func(n int) string { return filepath.Join(workspace, fmt.Sprintf("%s-%d", t.opts.kind, n)) }
+	if same(name(last)) {
+		return name(last)
+	}
+	return name(last + 1)
+}
 
-// iteration chooses the directory: the last iteration of the same skill and cases, or a new one.
-func (t *skillTest) iteration() (string, error) {
+// place makes the run directory: the one that was asked for, or the newest.
+func (t *skillTest) place(same func(dir string) bool) (err error) {
+	dir := t.con.Path(t.opts.Output)
+	if t.opts.Output == "" {
+		dir = t.newest(same)
+	}
+	if t.output, err = filepath.Abs(dir); err != nil {
+		return err
+	}
+	return os.MkdirAll(t.output, 0o700)
+}
+
+// digest is that of the skill with its tests.
+func (t *skillTest) digest() (string, error) {
 	root, err := os.OpenRoot(t.dir)
 	if err != nil {
 		return "", err
 	}
 	defer root.Close()
-	now := tested{Version: 1, Skill: filepath.Base(t.dir), Against: t.opts.against}
-	if now.Digest, err = skill.Digest(root, "."); err != nil {
-		return "", console.Exit(console.ExitUsage, err)
-	}
-	dir := t.con.Path(t.opts.Output)
-	if t.opts.Output == "" {
-		dir = t.newest(now)
-	}
-	if dir, err = filepath.Abs(dir); err != nil {
-		return "", err
-	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return "", err
-	}
-	content, err := json.MarshalIndent(now, "", "  ")
+	digest, err := skill.Digest(root, ".")
 	if err != nil {
-		return "", err
+		err = console.Exit(console.ExitUsage, err)
 	}
-	return dir, os.WriteFile(filepath.Join(dir, testedFile), append(content, '\n'), 0o600)
+	return digest, err
 }
 
-func (t *skillTest) newest(now tested) string {
-	workspace := t.con.Path(now.Skill + "-workspace")
-	last := 0
-	entries, _ := os.ReadDir(workspace) // none: this is the first
-	for _, e := range entries {
-		if n, err := strconv.Atoi(strings.TrimPrefix(e.Name(), "iteration-")); err == nil && e.IsDir() {
-			last = max(last, n)
-		}
-	}
-	name := func(n int) string { return path.Join(workspace, fmt.Sprintf("iteration-%d", n)) }
-	var before tested
-	content, err := os.ReadFile(filepath.Join(name(last), testedFile))
-	if err == nil && json.Unmarshal(content, &before) == nil && before == now {
-		return name(last)
-	}
-	return name(last + 1)
+// describe completes what is written into the run directories.
+func (t *skillTest) describe() {
+	t.about.Skill = t.skill.Name
+	t.about.DescriptionTokens = calls.EstimateTokens(len(t.skill.Name) + len(t.skill.Description))
+	t.about.BodyTokens = calls.EstimateTokens(len(t.skill.Body))
+	t.about.Leaks = t.leaks()
 }
+
+func hasSentences(c skilltest.Case) bool { return len(c.Sentences) > 0 }

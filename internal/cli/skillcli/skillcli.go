@@ -15,6 +15,6 @@ func New(con *console.Console, registry *agent.Registry) *cobra.Command {
 		Short: "Test skills: does a SKILL.md help, and what does it cost",
 		Args:  cobra.NoArgs,
 	}
-	command.AddCommand(newInit(con), newTest(con, registry), newLint(con))
+	command.AddCommand(newInit(con), newTest(con, registry), newTrigger(con, registry), newLint(con))
 	return command
 }

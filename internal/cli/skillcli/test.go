@@ -18,20 +18,17 @@ import (
 	"github.com/fit-eval/fit/internal/cli/experimentcli"
 	"github.com/fit-eval/fit/internal/experiment"
 	"github.com/fit-eval/fit/internal/experiment/local"
+	"github.com/fit-eval/fit/internal/report/skilltest"
 	"github.com/fit-eval/fit/internal/skill"
 	"github.com/fit-eval/fit/internal/task"
-)
-
-// The names of the arms of a test.
-const (
-	armWithout = "without"
-	armFormer  = "former"
-	armWith    = "with"
 )
 
 // testOptions are the flags of fit skill test.
 type testOptions struct {
 	experimentcli.RunOptions
+	panel         experimentcli.PanelOptions
+	label         bool
+	kind, queries string
 	agents        []string
 	against, with string
 	cases         []string
@@ -51,7 +48,8 @@ former version (--against), several times, in a fresh directory; the test cases 
 agent. The answer is improved, regressed or not proven, over the cases, with a confidence interval; then what each
 assertion shows, in how many runs the model was given the skill and opened it, and what it costs.
 
-Checks of a case are decided by code. Sentences are for people or judges: they are counted as unjudged, and cases that
+Checks of a case are decided by code. Sentences are decided by a panel (--panel) that does not know the arm and must cite
+a line of the outputs or of the trace, or by you (--label). Without either they are counted as unjudged, and cases that
 have nothing else are not run. Cases in which the skill should stay silent fail where it is opened.
 
 The results are an ordinary run directory: rerun the same command to resume, and look at it with fit-benchmark report,
@@ -65,58 +63,103 @@ compare and show, or fit view.`,
 		},
 	}
 	flags := command.Flags()
-	opts.Register(flags)
-	opts.Runs.Value = 3
-	flags.Lookup("runs").DefValue = "3"
-	opts.Format.Register(flags, "output format")
-	flags.StringVar(&opts.Output, "output", "", "run directory; rerun to resume (default: NAME-workspace/iteration-N, "+
-		"the last one of the same skill and cases, or a new one)")
-	flags.StringArrayVar(&opts.agents, "agent", nil, "agent to test with; repeat it to test with several, each by "+
-		"itself (default: the first one installed)")
-	flags.StringVar(&opts.against, "against", "", "compare with a former version of the skill: a directory, or a git "+
-		"revision of the skill's repository (default: compare with no skill)")
-	flags.StringVar(&opts.with, "with", "", "other skills that both arms have, separated by commas")
+	opts.register(flags, "iteration")
+	opts.panel.Register(flags)
+	flags.BoolVar(&opts.label, "label", false, "decide about the sentences yourself: each is shown with its evidence, "+
+		"without saying which arm it is of; the answers are read from standard input, p, f, s or q")
 	flags.StringArrayVar(&opts.cases, "case", nil, "run only this case; repeat it for more")
-	flags.StringVar(&opts.failOn, "fail-on", "", "gate: exit 1 on these claims, separated by commas: "+
+	return command
+}
+
+// register declares the flags of every test of a skill. A test without a run directory of its own
+// has one of the kind in the skill's workspace.
+func (o *testOptions) register(flags *pflag.FlagSet, kind string) {
+	o.Register(flags)
+	o.kind, o.Runs.Value = kind, 3
+	flags.Lookup("runs").DefValue = "3"
+	o.Format.Register(flags, "output format")
+	flags.StringVar(&o.Output, "output", "", "run directory; rerun to resume (default: NAME-workspace/"+kind+"-N, "+
+		"the last one of the same test, or a new one)")
+	flags.StringArrayVar(&o.agents, "agent", nil, "agent to test with; repeat it to test with several, each by "+
+		"itself (default: the first one installed)")
+	flags.StringVar(&o.against, "against", "", "compare with a former version of the skill: a directory, or a git "+
+		"revision of the skill's repository (default: compare with no skill)")
+	flags.StringVar(&o.with, "with", "", "other skills that both arms have, separated by commas")
+	flags.StringVar(&o.failOn, "fail-on", "", "gate: exit 1 on these claims, separated by commas: "+
 		strings.Join(claims, ", "))
 	for _, name := range notForSkills {
 		_ = flags.MarkHidden(name) // they are there
 	}
-	return command
+}
+
+// checked returns the claims of --fail-on, and rejects flags that a test decides by itself.
+func (o *testOptions) checked(flags *pflag.FlagSet, name string) ([]string, error) {
+	for _, flag := range notForSkills {
+		if flags.Changed(flag) {
+			return nil, console.Usagef("fit skill test makes its arms itself, on this machine: leave out --%s, or use "+
+				"fit-benchmark run --family %s", flag, name)
+		}
+	}
+	failOn := console.List(o.failOn)
+	for _, claim := range failOn {
+		if !slices.Contains(claims, claim) {
+			return nil, console.Usagef("--fail-on %s: must be one of %s", claim, strings.Join(claims, ", "))
+		}
+	}
+	return failOn, nil
 }
 
 func runTest(ctx context.Context, con *console.Console, registry *agent.Registry, opts *testOptions, name string,
 	flags *pflag.FlagSet,
 ) error {
-	for _, flag := range notForSkills {
-		if flags.Changed(flag) {
-			return console.Usagef("fit skill test makes its arms itself, on this machine: leave out --%s, or use "+
-				"fit-benchmark run --family %s", flag, name)
-		}
-	}
-	failOn := console.List(opts.failOn)
-	for _, claim := range failOn {
-		if !slices.Contains(claims, claim) {
-			return console.Usagef("--fail-on %s: must be one of %s", claim, strings.Join(claims, ", "))
-		}
-	}
-	test, err := openTest(ctx, con, registry, opts, name)
+	failOn, err := opts.checked(flags, name)
 	if err != nil {
 		return err
 	}
-	var failed error
-	for _, id := range test.agents {
-		if len(test.agents) > 1 {
-			fmt.Fprintf(con.Stderr, "agent %s\n", id)
+	test, err := openTest(con, registry, opts, name)
+	if err != nil {
+		return err
+	}
+	if err := test.openCases(ctx, name); err != nil {
+		return err
+	}
+	return test.each(func(id string) error {
+		output, err := test.run(ctx, id)
+		if err != nil || test.opts.DryRun {
+			return err
 		}
-		answer, err := test.run(ctx, id)
+		if err := test.about.Write(output); err != nil {
+			return err
+		}
+		if err := test.judge(ctx, output); err != nil {
+			return err
+		}
+		answer, err := test.answer(context.WithoutCancel(ctx), output)
 		if err != nil {
 			return err
 		}
-		if err := test.print(answer); err != nil {
+		if err := skilltest.WriteWorkspace(output, answer); err != nil {
 			return err
 		}
-		failed = cmp.Or(failed, gate(answer, failOn))
+		if err := test.print(answer, answer.Text, output); err != nil {
+			return err
+		}
+		return gate(answer.Skill, answer.Comparison, failOn)
+	})
+}
+
+// each does something with every agent. What a gate says is said when all are through.
+func (t *skillTest) each(do func(id string) error) error {
+	var failed error
+	for _, id := range t.agents {
+		if len(t.agents) > 1 {
+			fmt.Fprintf(t.con.Stderr, "agent %s\n", id)
+		}
+		err := do(id)
+		if err != nil && console.Code(err) != console.ExitNegative {
+			return err
+		}
+		failed = cmp.Or(failed, err)
 	}
 	return failed
 }
@@ -134,11 +177,12 @@ type skillTest struct {
 	family   *task.Family
 	only     []string
 	leftOut  []string
+	about    skilltest.Test
+	queries  []skill.Query // of a test of triggers; nil otherwise
 }
 
-// openTest reads everything and makes the directory of the iteration.
-func openTest(ctx context.Context, con *console.Console, registry *agent.Registry, opts *testOptions, name string,
-) (*skillTest, error) {
+// openTest finds the skill and the agents.
+func openTest(con *console.Console, registry *agent.Registry, opts *testOptions, name string) (*skillTest, error) {
 	dir, err := filepath.Abs(con.Path(name))
 	if err != nil {
 		return nil, err
@@ -154,18 +198,6 @@ func openTest(ctx context.Context, con *console.Console, registry *agent.Registr
 		return nil, console.Usagef("%s is not the directory of a skill: there is no SKILL.md; fit skill init %s makes "+
 			"one", name, name)
 	}
-	if _, err := os.Stat(filepath.Join(dir, filepath.FromSlash(skill.EvalsFile))); err != nil {
-		return nil, console.Usagef("%s has no test cases: write %s (fit skill init shows one)", name, skill.EvalsFile)
-	}
-	if t.family, err = task.Load(ctx, dir, task.Options{Environ: con.Environ}); err != nil {
-		return nil, experimentcli.PrepareError(ctx, err)
-	}
-	for _, warning := range t.family.Warnings {
-		fmt.Fprintf(con.Stderr, "note: %s\n", warning)
-	}
-	if err := t.choose(); err != nil {
-		return nil, err
-	}
 	if len(t.agents) == 0 {
 		t.agents = []string{""}
 	}
@@ -174,10 +206,31 @@ func openTest(ctx context.Context, con *console.Console, registry *agent.Registr
 			return nil, console.Exit(console.ExitUsage, err)
 		}
 	}
-	if t.output, err = t.iteration(); err != nil {
-		return nil, err
+	return t, nil
+}
+
+// openCases reads the test cases and makes the directory of the iteration.
+func (t *skillTest) openCases(ctx context.Context, name string) (err error) {
+	if _, err := os.Stat(filepath.Join(t.dir, filepath.FromSlash(skill.EvalsFile))); err != nil {
+		return console.Usagef("%s has no test cases: write %s (fit skill init shows one)", name, skill.EvalsFile)
 	}
-	return t, t.stage(ctx)
+	if t.family, err = task.Load(ctx, t.dir, task.Options{Environ: t.con.Environ}); err != nil {
+		return experimentcli.PrepareError(ctx, err)
+	}
+	for _, warning := range t.family.Warnings {
+		fmt.Fprintf(t.con.Stderr, "note: %s\n", warning)
+	}
+	if err := t.choose(); err != nil {
+		return err
+	}
+	if err = t.iteration(); err != nil {
+		return err
+	}
+	if err = t.stage(ctx); err != nil {
+		return err
+	}
+	t.describe()
+	return t.about.Write(t.output)
 }
 
 // choose finds the cases that can be decided. A case with nothing but sentences has no outcome.
@@ -188,7 +241,7 @@ func (t *skillTest) choose() error {
 		known[one.ID] = true
 		switch {
 		case len(t.opts.cases) > 0 && !slices.Contains(t.opts.cases, one.ID):
-		case len(one.Sample.Checks) == 0:
+		case len(one.Sample.Checks) == 0 && !t.opts.decides():
 			t.leftOut = append(t.leftOut, one.ID)
 		default:
 			t.only = append(t.only, one.ID)
@@ -201,7 +254,8 @@ func (t *skillTest) choose() error {
 	}
 	if len(t.only) == 0 {
 		return console.Usagef("nothing decides the cases of %s: all %d have sentences only, which code cannot check; "+
-			`add "checks" to a case, e.g. "checks": [{"exists": "report.md"}, {"contains": ["total"], "file": "report.md"}]`,
+			"name judges with --panel FILE, decide yourself with --label, or add \"checks\" to a case, e.g. "+
+			`"checks": [{"exists": "report.md"}, {"contains": ["total"], "file": "report.md"}]`,
 			skill.EvalsFile, len(t.leftOut))
 	}
 	return nil
@@ -210,13 +264,13 @@ func (t *skillTest) choose() error {
 // stage copies the skill and its former version to where the arms take them from.
 func (t *skillTest) stage(ctx context.Context) (err error) {
 	base := filepath.Base(t.dir)
-	if t.skill, err = stage(ctx, t.dir, filepath.Join(t.output, "skills", armWith, base)); err != nil {
+	if t.skill, err = stage(ctx, t.dir, filepath.Join(t.output, "skills", skilltest.ArmWith, base)); err != nil {
 		return err
 	}
 	if t.opts.against == "" {
 		return nil
 	}
-	t.former, err = stageFormer(ctx, t.con, t.dir, t.opts.against, filepath.Join(t.output, "skills", armFormer, base))
+	t.former, err = stageFormer(ctx, t.con, t.dir, t.opts.against, filepath.Join(t.output, "skills", skilltest.ArmFormer, base))
 	if err == nil && t.former.Digest == t.skill.Digest {
 		err = console.Usagef("--against %s is the same skill: there is nothing to compare", t.opts.against)
 	}
@@ -230,20 +284,23 @@ func (t *skillTest) arms(id string) ([]experiment.Arm, error) {
 		others = append(others, t.con.Path(other))
 	}
 	base := experiment.Arm{
-		Name:  armWithout,
+		Name:  skilltest.ArmWithout,
 		Agent: id,
 		Model: t.opts.Model,
 		Auth:  t.opts.Auth.Value,
 	}
 	with := base
-	with.Name = armWith
+	with.Name = skilltest.ArmWith
 	with.Skills = strings.Join(append([]string{t.skill.Path}, others...), "+")
 	base.Skills = strings.Join(others, "+")
 	if t.former.Path != "" {
-		base.Name = armFormer
+		base.Name = skilltest.ArmFormer
 		base.Skills = strings.Join(append([]string{t.former.Path}, others...), "+")
 	}
 	arms := []experiment.Arm{base, with}
+	if t.queries != nil && t.former.Path == "" {
+		arms = arms[1:] // there is nothing to open in the other
+	}
 	for i := range arms {
 		if err := t.opts.CompleteArm(t.con, &arms[i]); err != nil {
 			return nil, err
@@ -252,28 +309,31 @@ func (t *skillTest) arms(id string) ([]experiment.Arm, error) {
 	return arms, nil
 }
 
-// run measures the skill with one agent and returns the answer.
-func (t *skillTest) run(ctx context.Context, id string) (*answered, error) {
+// run runs the experiment with one agent and returns the run directory.
+func (t *skillTest) run(ctx context.Context, id string) (string, error) {
 	machine := experimentcli.Machine(t.con, t.registry)
 	machine.OutputLimit = t.opts.OutputLimit()
 	policy, fleet, err := t.opts.Begin(ctx, t.con, machine)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
 	defer fleet.Close()
 	arms, err := t.arms(id)
 	if err != nil {
-		return nil, err
+		return "", err
+	}
+	if err := t.checkPanel(ctx, arms); err != nil {
+		return "", err
 	}
 	setup := t.opts.Setup(t.con, arms, policy)
 	setup.Family, setup.Only, setup.Selected = t.family, t.only, strings.Join(t.opts.cases, " ")
 	prepared, err := local.Prepare(ctx, setup, machine)
 	if err != nil {
-		return nil, experimentcli.PrepareError(ctx, err)
+		return "", experimentcli.PrepareError(ctx, err)
 	}
 	run, err := t.opts.Run(t.con, machine, prepared, fleet)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
 	run.Output = t.output
 	if len(t.agents) > 1 {
@@ -282,22 +342,22 @@ func (t *skillTest) run(ctx context.Context, id string) (*answered, error) {
 	prepared.Plan.Concurrency = run.Workers
 	if t.opts.DryRun {
 		if err := experimentcli.DryRun(ctx, &run); err != nil {
-			return nil, err
+			return "", err
 		}
 		experimentcli.ShowPlan(t.con, prepared.Plan, run.Output)
-		return nil, nil
+		return "", nil
 	}
 	if run.Dir, err = experimentcli.OpenDirectory(t.con, run.Output, prepared.Plan, machine.Redactor); err != nil {
-		return nil, err
+		return "", err
 	}
 	outcome, err := run.Do(ctx)
 	if err := errors.Join(err, run.Dir.Close()); err != nil {
-		return nil, err
+		return "", err
 	}
 	if err := run.Conclude(outcome); err != nil {
-		return nil, err
+		return "", err
 	}
-	return t.answer(context.WithoutCancel(ctx), run.Output)
+	return run.Output, nil
 }
 
 // agentDir is the directory of an agent's results, where there are several.

@@ -136,13 +136,13 @@ func (l *labelling) run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if answer == "q" {
+		if answer == console.VerdictQuit {
 			break
 		}
-		if answer == "s" {
+		if answer == console.VerdictSkip {
 			continue
 		}
-		if err := l.judgement.Labels.Add(item, answer == "p"); err != nil {
+		if err := l.judgement.Labels.Add(item, answer == console.VerdictPass); err != nil {
 			return console.Exit(console.ExitIncomplete, err)
 		}
 		labelled++
@@ -162,29 +162,10 @@ func (l *labelling) inOrder() []judge.Subject {
 	return shuffled
 }
 
-// ask shows a run and reads the answer; the end of the input is a wish to quit.
+// ask shows a run and reads the answer.
 func (l *labelling) ask(item judge.Item) (string, error) {
 	fmt.Fprintf(l.con.Stdout, "%s\n%s\n", display.Text(item.Evidence), display.Text(item.Question))
-	for {
-		fmt.Fprintf(l.con.Stderr, "%s: p(ass), f(ail), s(kip), q(uit)? ", l.dimension)
-		if !l.answers.Scan() {
-			if err := l.answers.Err(); err != nil {
-				return "", fmt.Errorf("read the answer: %w", err)
-			}
-			fmt.Fprintln(l.con.Stderr)
-			return "q", nil
-		}
-		switch answer := strings.ToLower(strings.TrimSpace(l.answers.Text())); answer {
-		case "p", "pass":
-			return "p", nil
-		case "f", "fail":
-			return "f", nil
-		case "s", "skip":
-			return "s", nil
-		case "q", "quit":
-			return "q", nil
-		}
-	}
+	return l.con.AskVerdict(l.answers, l.dimension)
 }
 
 func newSplit(d *reader) *cobra.Command {

@@ -14,22 +14,17 @@ import (
 	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/internal/evidence"
 	"github.com/fit-eval/fit/internal/experiment"
-	"github.com/fit-eval/fit/internal/gateway"
 	"github.com/fit-eval/fit/internal/judge"
 	"github.com/fit-eval/fit/internal/report/versus"
 )
 
 // judgeOptions say whom to ask about what, as flags.
 type judgeOptions struct {
+	experimentcli.PanelOptions
 	mode       console.Choice
 	pairwise   console.Choice
-	selfTest   console.Choice
-	panel      string
 	prompts    string
 	dimensions string
-	budget     console.Dollars
-	parallel   console.Count
-	sameFamily bool
 }
 
 // judgeOff asks nobody.
@@ -39,8 +34,6 @@ func newJudgeOptions() judgeOptions {
 	return judgeOptions{
 		mode:     console.Choice{Choices: []string{judgeOff, judge.Auto, judge.All}},
 		pairwise: console.Choice{Choices: []string{judge.PairsOff, judge.PairsTies, judge.PairsAll}},
-		selfTest: console.Choice{Choices: []string{"on", "off"}},
-		parallel: console.Count{Min: 1},
 	}
 }
 
@@ -48,18 +41,11 @@ func newJudgeOptions() judgeOptions {
 func (o *judgeOptions) register(flags *pflag.FlagSet) {
 	flags.Var(&o.mode, "judge", "which runs judges are asked about: none, all, or (auto, the default) those that "+
 		"code alone cannot decide")
-	flags.StringVar(&o.panel, "panel", "", "file with the members of the panel (YAML)")
 	flags.Var(&o.pairwise, "pairwise",
 		"compare pairs of runs in both orders: none (default), those that the panel judges alike, or all")
-	flags.Var(&o.selfTest, "self-test",
-		"test members with injections and controls first, and leave out those that fail (default on)")
 	flags.StringVar(&o.prompts, "prompts", "", "directory of Markdown files that replace the built-in prompts")
 	flags.StringVar(&o.dimensions, "dims", "", "dimensions to judge, separated by commas (default: all five)")
-	flags.Var(&o.budget, "judge-max-cost-usd",
-		"limit for the cost of judging the directory; needs a price for every member")
-	flags.Var(&o.parallel, "judge-concurrency", fmt.Sprintf("questions to ask concurrently (default %d)",
-		judge.DefaultParallel))
-	flags.BoolVar(&o.sameFamily, "same-family", false, "allow members of the same family as a model under test")
+	o.PanelOptions.Register(flags)
 }
 
 // asksNobody reports whether judging was switched off.
@@ -77,10 +63,8 @@ func (o *judgeOptions) settings(con *console.Console, before judge.Settings, ask
 			return s, false, err
 		}
 	}
-	if o.panel != "" {
-		if s.Panel, err = judge.LoadPanel(con.Path(o.panel)); err != nil {
-			return s, false, console.Exit(console.ExitUsage, err)
-		}
+	if err := o.Apply(con, &s); err != nil {
+		return s, false, err
 	}
 	if o.prompts != "" {
 		if s.Prompts, err = judge.LoadPrompts(con.Path(o.prompts)); err != nil {
@@ -93,10 +77,6 @@ func (o *judgeOptions) settings(con *console.Console, before judge.Settings, ask
 		}
 	}
 	s.Mode, s.Pairwise = cmp.Or(o.mode.Value, s.Mode), cmp.Or(o.pairwise.Value, s.Pairwise)
-	if o.selfTest.Value != "" {
-		s.SelfTest = o.selfTest.Value == "on"
-	}
-	s.SameFamily = s.SameFamily || o.sameFamily
 	return s, len(s.Panel.Members) > 0, nil
 }
 
@@ -121,19 +101,7 @@ func (o *judgeOptions) check(ctx context.Context, con *console.Console, arms []e
 	for _, arm := range arms {
 		underTest = append(underTest, arm.Agent, arm.Model)
 	}
-	if err := settings.Panel.Check(underTest, settings.SameFamily); err != nil {
-		return console.Exit(console.ExitUsage, err)
-	}
-	return judgingError(ctx, o.limits(con).Check(settings.Panel))
-}
-
-// limits say how questions are put.
-func (o *judgeOptions) limits(con *console.Console) judge.Limits {
-	limits := judge.Limits{Parallel: o.parallel.Value, Prices: con.PriceTable(), Getenv: con.Getenv}
-	if o.budget.Given {
-		limits.BudgetUSD = &o.budget.Value
-	}
-	return limits
+	return o.Check(ctx, con, &settings, underTest)
 }
 
 func parseDimensions(text string) ([]string, error) {
@@ -173,14 +141,14 @@ func (o *judgeOptions) ask(ctx context.Context, d *reader, dir string, source *v
 		return outcome, true, console.Exit(console.ExitUsage, err)
 	}
 	subjects := source.Subjects()
-	limits := o.limits(d.con)
+	limits := o.Limits(d.con)
 	limits.Redactor = experimentcli.Redactor(d.con, d.registry)
 	outcome, err = store.Ask(ctx, settings, subjects, limits)
 	for name, why := range outcome.LeftOut {
 		fmt.Fprintf(d.con.Stderr, "judge %s was left out: %s\n", display.Line(name), display.Line(why))
 	}
 	if err != nil {
-		return outcome, true, judgingError(ctx, err)
+		return outcome, true, experimentcli.JudgingError(ctx, err)
 	}
 	var problems []string
 	for i := range subjects {
@@ -192,17 +160,4 @@ func (o *judgeOptions) ask(ctx context.Context, d *reader, dir string, source *v
 		return outcome, true, unreadable(problems)
 	}
 	return outcome, true, nil
-}
-
-// judgingError gives what went wrong its exit code.
-func judgingError(ctx context.Context, err error) error {
-	switch {
-	case err == nil, ctx.Err() != nil:
-		return err
-	case errors.As(err, new(*gateway.BudgetError)):
-		return console.Exit(console.ExitBudget, err)
-	case errors.As(err, new(*judge.UnpricedError)):
-		return console.Exit(console.ExitUsage, err)
-	}
-	return console.Exit(console.ExitIncomplete, err)
 }

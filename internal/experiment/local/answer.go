@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/fit-eval/fit/internal/experiment"
 	"github.com/fit-eval/fit/internal/grade"
 	"github.com/fit-eval/fit/internal/query"
 	"github.com/fit-eval/fit/internal/task"
@@ -16,15 +17,12 @@ import (
 	"github.com/fit-eval/fit/session"
 )
 
-// answerFile is the artefact with the agent's last message, for samples of datasets.
-const answerFile = "answer.txt"
-
 // keepAnswer stores the answer to a sample, so that it can be graded again.
 func (a *attempt) keepAnswer() error {
 	if a.task.Sample == nil || a.answer == "" {
 		return nil
 	}
-	return os.WriteFile(filepath.Join(a.dir, answerFile), []byte(a.redact.String(a.answer)), 0o600)
+	return os.WriteFile(filepath.Join(a.dir, experiment.AnswerFile), []byte(a.redact.String(a.answer)), 0o600)
 }
 
 // answered returns the answer to a sample with the effort it took; nil for other tasks.
@@ -63,7 +61,7 @@ func (t *traceCheck) orTreatment(r *ledger.Record) func(task.AnswerCheck) (bool,
 
 // StoredAnswer returns the answer to a sample as an attempt in a run directory left it.
 func StoredAnswer(top string, r *ledger.Record, dialects []session.Dialect) (*grade.Answer, error) {
-	text, err := os.ReadFile(filepath.Join(top, filepath.FromSlash(r.RunDir), answerFile))
+	text, err := os.ReadFile(filepath.Join(top, filepath.FromSlash(r.RunDir), experiment.AnswerFile))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}

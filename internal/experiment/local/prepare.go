@@ -348,6 +348,14 @@ func (p *preparation) sealArms(context.Context) error {
 	return nil
 }
 
+// sentencesOf counts the sentences of a task that nothing else decides.
+func sentencesOf(t *task.Task) int {
+	if t.Sample == nil || len(t.Sample.Checks) > 0 {
+		return 0
+	}
+	return len(t.Sample.Statements)
+}
+
 func (p *preparation) planTasks() {
 	for i := range p.Family.Tasks {
 		t := &p.Family.Tasks[i]
@@ -365,6 +373,7 @@ func (p *preparation) planTasks() {
 			Tags:       t.Settings.Tags,
 			Scored:     t.Settings.Scored,
 			Judged:     t.JudgeTemplate != "",
+			Sentences:  sentencesOf(t),
 			Shared:     shared,
 
 			AgentTimeoutMs: t.Settings.Timeouts.Agent.Milliseconds(),

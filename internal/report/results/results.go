@@ -329,7 +329,7 @@ func (all *Results) load(dir string, damagedToo bool) ([]ledger.Record, error) {
 		all.Planned = planned
 	}
 	all.Planned.Changed = cmp.Or(all.Planned.Changed, planned.Changed)
-	return contents.Records, nil
+	return WithSentences(dir, plan, contents.Records)
 }
 
 // refused says how to see the rest of a ledger that is damaged.

@@ -1,7 +1,7 @@
 // Package skilltest makes the part of a report that is about a skill: the decision over its test
 // cases, each assertion with and without the skill, and what the skill costs.
 //
-//	answer, err := skilltest.Build(skilltest.Input{…})
+//	answer, err := skilltest.Read(ctx, dir, skilltest.Options{…})
 //	err = answer.Text(os.Stdout)
 package skilltest
 
@@ -13,42 +13,18 @@ import (
 
 	"github.com/fit-eval/fit/internal/report"
 	"github.com/fit-eval/fit/internal/report/forecast"
+	"github.com/fit-eval/fit/internal/report/results"
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/stats"
 )
 
-// Input is what an answer is made of.
-type Input struct {
-	Skill string
+// input is what an answer is made of.
+type input struct {
+	Test *Test
 	// Without and With are the arms: the baseline, and the one with the skill.
 	Without, With *report.Group
 	Comparison    *report.Comparison
 	Records       []ledger.Record
-	// Cases describes the test cases, by id.
-	Cases map[string]Case
-	// DescriptionTokens and BodyTokens estimate what the skill adds to every call, and to those
-	// after it was opened.
-	DescriptionTokens, BodyTokens int
-	Runs                          int
-	Leaks                         []Leak
-	// LeftOut are the cases that were not run because nothing decides them.
-	LeftOut []string
-}
-
-// Case is what is known about a test case.
-type Case struct {
-	// Labels are the assertions in words, by the name of their row.
-	Labels map[string]string
-	// Unjudged counts the sentences that nobody judged.
-	Unjudged int
-	// Silent says that the skill should stay unopened.
-	Silent bool
-}
-
-// Leak is a case whose text repeats the skill.
-type Leak struct {
-	Case   string `json:"case"`
-	Shared string `json:"shared"`
 }
 
 // The readings of an assertion.
@@ -65,6 +41,8 @@ type Assertion struct {
 	Case string `json:"case"`
 	Name string `json:"name"` // of the row
 	Text string `json:"text"`
+	// Shown says on what a sentence was judged, the outputs or the trace; empty: code decides.
+	Shown string `json:"shown,omitempty"`
 	// Without and With count the runs.
 	Without Count  `json:"without"`
 	With    Count  `json:"with"`
@@ -117,40 +95,40 @@ type Answer struct {
 	Leaks         []Leak   `json:"leaks,omitempty"`
 	// Needed is set where nothing was decided.
 	Needed *Needed `json:"needed,omitempty"`
+	// Summaries are the means over the runs of each arm.
+	Summaries map[string]Summary `json:"summaries"`
+
+	records []ledger.Record
+	texts   map[[2]string]string // of assertions, by case and row
 }
 
-// Build makes the answer.
-func Build(in Input) *Answer {
+// build makes the answer.
+func build(in input) *Answer {
 	a := &Answer{
 		Version:           1,
-		Skill:             in.Skill,
+		Skill:             in.Test.Skill,
 		Comparison:        in.Comparison,
 		Assertions:        []Assertion{},
-		DescriptionTokens: in.DescriptionTokens,
-		BodyTokens:        in.BodyTokens,
-		UnjudgedCases:     in.LeftOut,
-		Leaks:             in.Leaks,
+		DescriptionTokens: in.Test.DescriptionTokens,
+		BodyTokens:        in.Test.BodyTokens,
+		UnjudgedCases:     in.Test.LeftOut,
+		Leaks:             in.Test.Leaks,
+		Summaries:         summarise(in.Records),
+		records:           in.Records,
+		texts:             map[[2]string]string{},
 	}
 	with := in.With.Provenance.Arm
 	byRow := map[[2]string]*Assertion{}
 	var order [][2]string
 	for i := range in.Records {
 		r := &in.Records[i]
-		if r.Verdict == ledger.Error || r.HiddenTests == nil {
-			continue
-		}
-		for _, raw := range r.HiddenTests.Details {
-			var row struct {
-				Test string `json:"test"`
-				Pass bool   `json:"pass"`
-			}
-			if json.Unmarshal(raw, &row) != nil || row.Test == "" {
-				continue
-			}
+		c := in.Test.find(r.TaskID)
+		for _, row := range rowsOf(r) {
 			key := [2]string{r.TaskID, row.Test}
 			if byRow[key] == nil {
-				text := cmp.Or(in.Cases[r.TaskID].Labels[row.Test], row.Test)
-				byRow[key] = &Assertion{Case: r.TaskID, Name: row.Test, Text: text}
+				text := cmp.Or(row.Sentence, c.Labels[row.Test], row.Test)
+				a.texts[key] = text
+				byRow[key] = &Assertion{Case: r.TaskID, Name: row.Test, Text: text, Shown: row.Shown}
 				order = append(order, key)
 			}
 			if r.Arm == with {
@@ -159,43 +137,57 @@ func Build(in Input) *Answer {
 				byRow[key].Without.add(row.Pass)
 			}
 		}
-		a.countSilent(r, in.Cases[r.TaskID], r.Arm == with, in.Skill)
+		a.countSilent(r, c.Silent && r.Arm == with)
 	}
 	slices.SortStableFunc(order, func(x, y [2]string) int { return naturally(x[0], y[0]) })
+	judged := 0
 	for _, key := range order {
 		one := byRow[key]
 		one.Reading = readingOf(one.With, one.Without)
 		a.Assertions = append(a.Assertions, *one)
+		if one.Shown != "" {
+			judged++
+		}
 	}
-	for _, c := range in.Cases {
-		a.Unjudged += c.Unjudged
+	for i := range in.Test.Cases {
+		c := &in.Test.Cases[i]
+		a.Unjudged += len(c.Sentences)
+		if c.Silent && a.Silent != nil {
+			a.Silent.Cases++
+		}
 	}
-	if in.Cases != nil {
-		a.countSilentCases(in.Cases)
-	}
+	a.Unjudged -= judged
 	a.need(&in)
 	return a
 }
 
+// rowsOf returns the decided rows of a run: its checks and its sentences. A run without a verdict
+// has none.
+func rowsOf(r *ledger.Record) []results.SentenceRow {
+	if r.Verdict == ledger.Error || r.HiddenTests == nil {
+		return nil
+	}
+	var rows []results.SentenceRow
+	for _, raw := range r.HiddenTests.Details {
+		var row results.SentenceRow
+		if json.Unmarshal(raw, &row) == nil && row.Test != "" {
+			rows = append(rows, row)
+		}
+	}
+	return rows
+}
+
 // countSilent counts a run of a case in which the skill should stay unopened.
-func (a *Answer) countSilent(r *ledger.Record, c Case, with bool, name string) {
-	if !c.Silent || !with {
+func (a *Answer) countSilent(r *ledger.Record, silent bool) {
+	if !silent {
 		return
 	}
 	if a.Silent == nil {
 		a.Silent = &Silent{}
 	}
 	a.Silent.Runs++
-	if opened(r, name) {
+	if opened(r, a.Skill) {
 		a.Silent.Opened++
-	}
-}
-
-func (a *Answer) countSilentCases(cases map[string]Case) {
-	for _, c := range cases {
-		if c.Silent && a.Silent != nil {
-			a.Silent.Cases++
-		}
 	}
 }
 
@@ -246,7 +238,7 @@ func isNumber(text string) bool {
 const defaultEffect = 0.2
 
 // need says what a decision would take, where there is none.
-func (a *Answer) need(in *Input) {
+func (a *Answer) need(in *input) {
 	claim := in.Comparison.Decision.Claim
 	if claim == stats.Improved || claim == stats.Regressed || claim == stats.Equivalent {
 		return
@@ -259,8 +251,8 @@ func (a *Answer) need(in *Input) {
 		effect = defaultEffect
 	}
 	f := forecast.Forecast{Effect: effect}
-	needed := &Needed{Effect: effect, Cases: stats.MinClaimTasks, Runs: in.Runs}
-	if f.UsePilot(in.Without, in.With) == nil && f.Compute(forecast.Config{Runs: in.Runs}) == nil {
+	needed := &Needed{Effect: effect, Cases: stats.MinClaimTasks, Runs: in.Test.Runs}
+	if f.UsePilot(in.Without, in.With) == nil && f.Compute(forecast.Config{Runs: in.Test.Runs}) == nil {
 		needed.Cases, needed.CostUSD = max(f.TasksNeeded, stats.MinClaimTasks), f.CostUSD
 	}
 	a.Needed = needed

@@ -1,6 +1,7 @@
 package skilltest
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"text/tabwriter"
@@ -32,12 +33,13 @@ func (a *Answer) Text(w io.Writer) error {
 	}
 	fmt.Fprintf(w, "\nassertions of %s\n", display.Line(a.Skill))
 	table := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
-	fmt.Fprintf(table, "case\tassertion\t%s\t%s\t\n", display.Line(a.Comparison.A.Arm),
+	fmt.Fprintf(table, "case\tassertion\tby\t%s\t%s\t\n", display.Line(a.Comparison.A.Arm),
 		display.Line(a.Comparison.B.Arm))
 	for i := range a.Assertions {
 		one := &a.Assertions[i]
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", display.Line(one.Case),
-			display.CutBytes(display.Line(one.Text), shownText), one.Without, one.With, shortOf(one.Reading))
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", display.Line(one.Case),
+			display.CutBytes(display.Line(one.Text), shownText), cmp.Or(one.Shown, "code"), one.Without, one.With,
+			shortOf(one.Reading))
 	}
 	if err := table.Flush(); err != nil {
 		return err
@@ -74,6 +76,11 @@ func shortOf(reading string) string {
 func (a *Answer) facts(w io.Writer) {
 	fmt.Fprintf(w, "tokens: the description adds about %d to every call, the body about %d once it is opened\n",
 		a.DescriptionTokens, a.BodyTokens)
+	base, with := a.Summaries[a.Comparison.A.Arm], a.Summaries[a.Comparison.B.Arm]
+	fmt.Fprintf(w, "per run: %.0f%% of the assertions pass, %.1f s, %.0f tokens; of %s: %.0f%%, %.1f s, %.0f "+
+		"tokens\n", 100*with.PassRate.Mean, with.Seconds.Mean, with.Tokens.Mean,
+		display.Line(a.Comparison.A.Arm), 100*base.PassRate.Mean,
+		base.Seconds.Mean, base.Tokens.Mean)
 	if s := a.Silent; s != nil {
 		fmt.Fprintf(w, "negative cases: %d; the skill was opened in %d of %d of their runs\n", s.Cases, s.Opened,
 			s.Runs)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 
@@ -109,6 +110,11 @@ func Open(ctx context.Context, dir string, options Options) (*Source, error) {
 		if err != nil {
 			return nil, err
 		}
+		judged := *contents
+		if judged.Records, err = results.WithSentences(dir, s.plan, contents.Records); err != nil {
+			return nil, err
+		}
+		s.contents = &judged
 		digest, signedBy = s.plan.TasksDigest, s.plan.SignedBy
 	}
 	s.signer = ledger.SignerOf(options.Key, path, contents)
@@ -219,6 +225,7 @@ func (s *Source) Subjects() []judge.Subject {
 			Task:    cell.Task,
 			Run:     cell.Run,
 			ArmHash: cell.Record.ArmHash,
+			Attempt: cell.Record.Attempt,
 			Hide:    hide,
 			Problem: cell.Problem,
 		}
@@ -236,10 +243,22 @@ func (s *Source) addFiles(subject *judge.Subject, record *ledger.Record) {
 		var output []byte
 		output, err = s.evidence.VerifyOutput(record)
 		subject.Patch, subject.VerifyOutput = patch, string(output)
+		if err == nil {
+			subject.Answer, err = s.answer(record)
+		}
 	}
 	if err != nil {
 		subject.Problem = err.Error()
 	}
+}
+
+// answer returns the agent's last message; empty where the run has no such file.
+func (s *Source) answer(record *ledger.Record) (string, error) {
+	text, err := os.ReadFile(filepath.Join(s.dir, filepath.FromSlash(record.RunDir), experiment.AnswerFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return string(text), err
 }
 
 // identities returns what would reveal who did the work. It is the same for all, so that no run

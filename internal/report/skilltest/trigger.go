@@ -1,0 +1,267 @@
+package skilltest
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"text/tabwriter"
+
+	"github.com/fit-eval/fit/internal/atomicfile"
+	"github.com/fit-eval/fit/internal/display"
+	"github.com/fit-eval/fit/internal/report"
+	"github.com/fit-eval/fit/internal/report/results"
+	"github.com/fit-eval/fit/ledger"
+	"github.com/fit-eval/fit/stats"
+)
+
+// triggerFile is the file of a run directory that says which queries were put to which skill.
+const triggerFile = "trigger.json"
+
+// The parts of the queries: one is for changing the description by, the other for choosing.
+const (
+	splitTrain      = "train"
+	splitValidation = "validation"
+)
+
+// Trigger is a test of when a skill is opened.
+type Trigger struct {
+	Version int     `json:"version"`
+	Skill   string  `json:"skill"`
+	Digest  string  `json:"digest"` // of the skill, and of its queries
+	Against string  `json:"against,omitempty"`
+	Queries []Query `json:"queries"`
+}
+
+// Query is one query.
+type Query struct {
+	ID     string `json:"id"` // of its task
+	Text   string `json:"query"`
+	Should bool   `json:"shouldTrigger"`
+}
+
+// Split is the part that the query belongs to. It depends on the text alone, so that it stays where
+// it is whatever is added.
+func (q *Query) Split() string {
+	sum := sha256.Sum256([]byte(q.Text))
+	if (int(sum[0])<<8|int(sum[1]))%5 < 3 {
+		return splitTrain
+	}
+	return splitValidation
+}
+
+// Same reports whether two tests put the same queries to the same skill.
+func (t *Trigger) Same(other *Trigger) bool {
+	return t.Digest == other.Digest && t.Against == other.Against
+}
+
+// ReadTrigger reads what a run directory is a test of.
+func ReadTrigger(dir string) (*Trigger, error) {
+	path := filepath.Join(dir, triggerFile)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	t := &Trigger{}
+	if err := json.Unmarshal(text, t); err != nil {
+		return nil, fmt.Errorf("read %s: %w; rerun fit skill trigger, which writes it again", path, err)
+	}
+	return t, nil
+}
+
+// Write writes the file into a run directory.
+func (t *Trigger) Write(dir string) error {
+	text, err := json.MarshalIndent(t, "", "  ")
+	if err != nil {
+		return err
+	}
+	return atomicfile.WriteSynced(filepath.Join(dir, triggerFile), 0o600, append(text, '\n'))
+}
+
+// Fired is how often a query opened the skill.
+type Fired struct {
+	Query
+	Split string `json:"split"`
+	// With counts the runs that opened the skill, Former those that opened the former version.
+	With   Count  `json:"with"`
+	Former *Count `json:"former,omitempty"`
+}
+
+// Right reports whether the skill was opened in more than half of the runs where it should be, or
+// in less than half where it should not.
+func (f *Fired) Right() bool {
+	if f.Should {
+		return 2*f.With.Passed > f.With.Runs
+	}
+	return 2*f.With.Passed < f.With.Runs
+}
+
+// Rates are the rates of one part of the queries; nil where it has none.
+type Rates struct {
+	// Recall is how often the skill is opened where it should be, FalseFire where it should not.
+	Recall    *stats.Interval `json:"recall"`
+	FalseFire *stats.Interval `json:"falseFire"`
+	Positive  int             `json:"positive"`
+	Negative  int             `json:"negative"`
+}
+
+// TriggerAnswer is what a test of triggers comes to.
+type TriggerAnswer struct {
+	Version int     `json:"version"`
+	Skill   string  `json:"skill"`
+	Queries []Fired `json:"queries"`
+	// Rates are those of the parts, and of all.
+	Rates map[string]Rates `json:"rates"`
+	// Missing counts the runs of which nobody knows whether they opened the skill.
+	Missing int `json:"missing"`
+	// Comparison is that with the former version: in how many runs each did what it should.
+	Comparison *report.Comparison `json:"comparison,omitempty"`
+}
+
+// ReadTriggered makes the answer of a run directory.
+func ReadTriggered(ctx context.Context, dir string, options Options) (*TriggerAnswer, error) {
+	test, err := ReadTrigger(dir)
+	if err != nil {
+		return nil, err
+	}
+	found, err := results.Load([]string{dir}, false, nil)
+	if err != nil {
+		return nil, err
+	}
+	found.Allow = options.Allow
+	a := &TriggerAnswer{Version: 1, Skill: test.Skill, Rates: map[string]Rates{}}
+	at := map[string]int{}
+	for i, q := range test.Queries {
+		at[q.ID] = i
+		one := Fired{Query: q, Split: q.Split()}
+		if test.Against != "" {
+			one.Former = &Count{}
+		}
+		a.Queries = append(a.Queries, one)
+	}
+	last := ledger.Last(found.Records)
+	for i := range last {
+		r := &last[i]
+		k, known := at[r.TaskID]
+		if !known {
+			continue
+		}
+		count := &a.Queries[k].With
+		if r.Arm == ArmFormer {
+			count = a.Queries[k].Former
+		}
+		if r.Verdict == ledger.Error || count == nil {
+			a.Missing++
+			continue
+		}
+		count.add((r.Verdict == ledger.Pass) == a.Queries[k].Should)
+	}
+	for _, split := range []string{"all", splitTrain, splitValidation} {
+		if a.Rates[split], err = a.rates(split); err != nil {
+			return nil, err
+		}
+	}
+	if test.Against != "" {
+		_, _, a.Comparison, err = compareArms(ctx, found, dir, options)
+	}
+	return a, err
+}
+
+// rates computes the rates of a part. Runs of one query are not independent.
+func (a *TriggerAnswer) rates(split string) (Rates, error) {
+	var rates Rates
+	var positive, negative [][]float64
+	for i := range a.Queries {
+		q := &a.Queries[i]
+		if split != "all" && q.Split != split || q.With.Runs == 0 {
+			continue
+		}
+		outcomes := make([]float64, q.With.Runs)
+		for k := range q.With.Passed {
+			outcomes[k] = 1
+		}
+		if q.Should {
+			positive = append(positive, outcomes)
+		} else {
+			negative = append(negative, outcomes)
+		}
+	}
+	rates.Positive, rates.Negative = len(positive), len(negative)
+	for _, one := range []struct {
+		outcomes [][]float64
+		into     **stats.Interval
+	}{{positive, &rates.Recall}, {negative, &rates.FalseFire}} {
+		if len(one.outcomes) == 0 {
+			continue
+		}
+		interval, err := stats.PassRate(one.outcomes, 1-stats.DefaultAlpha)
+		if err != nil {
+			return rates, err
+		}
+		*one.into = &interval
+	}
+	return rates, nil
+}
+
+// Text writes the answer for a terminal.
+func (a *TriggerAnswer) Text(w io.Writer) error {
+	if a.Comparison != nil {
+		if err := a.Comparison.Text(w); err != nil {
+			return err
+		}
+		fmt.Fprintln(w)
+	}
+	table := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	fmt.Fprintf(table, "query of %s\tpart\tshould open\topened", display.Line(a.Skill))
+	if a.Comparison != nil {
+		fmt.Fprint(table, "\tformer")
+	}
+	fmt.Fprintln(table, "\t")
+	wrong := 0
+	for i := range a.Queries {
+		q := &a.Queries[i]
+		should, mark := "no", ""
+		if q.Should {
+			should = "yes"
+		}
+		if q.With.Runs > 0 && !q.Right() {
+			mark, wrong = "wrong", wrong+1
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s", display.CutBytes(display.Line(q.Text), shownText), q.Split, should,
+			q.With)
+		if q.Former != nil {
+			fmt.Fprintf(table, "\t%s", *q.Former)
+		}
+		fmt.Fprintf(table, "\t%s\n", mark)
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintln(w)
+	table = tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(table, "part\tqueries\trecall\tfalse-fire rate")
+	for _, split := range []string{splitTrain, splitValidation, "all"} {
+		r := a.Rates[split]
+		fmt.Fprintf(table, "%s\t%d\t%s\t%s\n", split, r.Positive+r.Negative, percent(r.Recall), percent(r.FalseFire))
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintf(w, "%d of %s are decided as they should be, by more than half of their runs; 95%% confidence intervals\n",
+		len(a.Queries)-wrong, report.Count(len(a.Queries), "query"))
+	if a.Missing > 0 {
+		fmt.Fprintf(w, "unknown: %s, in which nobody knows whether the skill was opened\n",
+			report.Count(a.Missing, "run"))
+	}
+	return nil
+}
+
+func percent(i *stats.Interval) string {
+	if i == nil {
+		return "no queries"
+	}
+	return fmt.Sprintf("%.0f%% [%.0f, %.0f]", 100*i.Est, 100*i.Lo, 100*i.Hi)
+}

@@ -1,0 +1,303 @@
+package skilltest
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"unicode"
+
+	"github.com/fit-eval/fit/internal/atomicfile"
+	"github.com/fit-eval/fit/internal/evidence"
+	"github.com/fit-eval/fit/internal/experiment"
+	"github.com/fit-eval/fit/internal/report/results"
+	"github.com/fit-eval/fit/internal/scratch"
+	"github.com/fit-eval/fit/ledger"
+	"github.com/fit-eval/fit/stats"
+)
+
+// The configurations, as the convention of workspaces names them.
+var configurations = map[string]string{ArmWith: "with_skill", ArmWithout: "without_skill", ArmFormer: "old_skill"}
+
+// Spread is a mean over runs, with its standard deviation.
+type Spread struct {
+	Mean   float64 `json:"mean"`
+	StdDev float64 `json:"stddev"`
+}
+
+// Summary is what the runs of an arm come to: their assertions, and what they took.
+type Summary struct {
+	Runs     int    `json:"runs"`
+	PassRate Spread `json:"pass_rate"` // of the assertions of a run
+	Seconds  Spread `json:"time_seconds"`
+	Tokens   Spread `json:"tokens"`
+}
+
+// measured is what the convention keeps of one run.
+type measured struct {
+	record  *ledger.Record
+	rows    []results.SentenceRow
+	passed  int
+	seconds float64
+	tokens  int64
+}
+
+func (m *measured) passRate() float64 { return float64(m.passed) / float64(max(len(m.rows), 1)) }
+
+// measure returns what is known of a run; nil if it has no verdict.
+func measure(r *ledger.Record) *measured {
+	rows := rowsOf(r)
+	if len(rows) == 0 {
+		return nil
+	}
+	m := &measured{record: r, rows: rows, seconds: float64(r.PhaseMs["agent"]) / 1000}
+	if r.Tokens != nil {
+		m.tokens = r.Tokens.Total()
+	}
+	for i := range rows {
+		if rows[i].Pass {
+			m.passed++
+		}
+	}
+	return m
+}
+
+// summarise computes the means of the runs of each arm.
+func summarise(records []ledger.Record) map[string]Summary {
+	values := map[string][3][]float64{}
+	for i := range records {
+		if m := measure(&records[i]); m != nil {
+			of := values[m.record.Arm]
+			for k, value := range []float64{m.passRate(), m.seconds, float64(m.tokens)} {
+				of[k] = append(of[k], value)
+			}
+			values[m.record.Arm] = of
+		}
+	}
+	all := map[string]Summary{}
+	for arm, of := range values {
+		all[arm] = Summary{
+			Runs:     len(of[0]),
+			PassRate: spreadOf(of[0]),
+			Seconds:  spreadOf(of[1]),
+			Tokens:   spreadOf(of[2]),
+		}
+	}
+	return all
+}
+
+func spreadOf(values []float64) Spread {
+	s := Spread{Mean: stats.Mean(values)}
+	for _, v := range values {
+		s.StdDev += (v - s.Mean) * (v - s.Mean)
+	}
+	s.StdDev = math.Sqrt(s.StdDev / float64(max(len(values)-1, 1)))
+	return s
+}
+
+// The files of the convention.
+type (
+	gradedText struct {
+		Text     string `json:"text"`
+		Passed   bool   `json:"passed"`
+		Evidence string `json:"evidence"`
+	}
+	gradedSummary struct {
+		Passed   int     `json:"passed"`
+		Failed   int     `json:"failed"`
+		Total    int     `json:"total"`
+		PassRate float64 `json:"pass_rate"`
+	}
+	// gradingFile has the results under both names that are in use.
+	gradingFile struct {
+		Assertions   []gradedText  `json:"assertion_results"`
+		Expectations []gradedText  `json:"expectations"`
+		Summary      gradedSummary `json:"summary"`
+	}
+	timingFile struct {
+		TotalTokens int64   `json:"total_tokens"`
+		DurationMs  int64   `json:"duration_ms"`
+		Seconds     float64 `json:"total_duration_seconds"`
+	}
+	benchmarkResult struct {
+		gradedSummary
+		Seconds float64 `json:"time_seconds"`
+		Tokens  int64   `json:"tokens"`
+	}
+	benchmarkRun struct {
+		EvalID        string          `json:"eval_id"`
+		Configuration string          `json:"configuration"`
+		RunNumber     int             `json:"run_number"`
+		Result        benchmarkResult `json:"result"`
+		Expectations  []gradedText    `json:"expectations"`
+	}
+	delta struct {
+		PassRate float64 `json:"pass_rate"`
+		Seconds  float64 `json:"time_seconds"`
+		Tokens   float64 `json:"tokens"`
+	}
+	benchmarkFile struct {
+		Metadata map[string]any `json:"metadata"`
+		Runs     []benchmarkRun `json:"runs"`
+		Summary  map[string]any `json:"run_summary"`
+	}
+)
+
+// WriteWorkspace writes what other tools read of a test into its run directory: grading.json,
+// timing.json and outputs for each run, and benchmark.json.
+func WriteWorkspace(dir string, a *Answer) error {
+	bench := benchmarkFile{
+		Metadata: map[string]any{"skill_name": a.Skill, "claim": a.Comparison.Decision.Claim},
+		Runs:     []benchmarkRun{},
+		Summary:  map[string]any{},
+	}
+	for arm, s := range a.Summaries {
+		bench.Summary[configurations[arm]] = s
+	}
+	base, with := a.Summaries[a.Comparison.A.Arm], a.Summaries[ArmWith]
+	bench.Summary["delta"] = delta{
+		PassRate: with.PassRate.Mean - base.PassRate.Mean,
+		Seconds:  with.Seconds.Mean - base.Seconds.Mean,
+		Tokens:   with.Tokens.Mean - base.Tokens.Mean,
+	}
+	files := &evidence.Directory{Root: dir}
+	for i := range a.records {
+		m := measure(&a.records[i])
+		if m == nil {
+			continue
+		}
+		one, err := a.writeRun(dir, files, m)
+		if err != nil {
+			return fmt.Errorf("write the workspace of %s: %w", a.Skill, err)
+		}
+		bench.Runs = append(bench.Runs, one)
+	}
+	return writeJSON(filepath.Join(dir, "benchmark.json"), bench)
+}
+
+func (a *Answer) writeRun(dir string, files *evidence.Directory, m *measured) (benchmarkRun, error) {
+	r := m.record
+	summary := gradedSummary{
+		Passed:   m.passed,
+		Failed:   len(m.rows) - m.passed,
+		Total:    len(m.rows),
+		PassRate: m.passRate(),
+	}
+	run := benchmarkRun{
+		EvalID:        r.TaskID,
+		Configuration: configurations[r.Arm],
+		RunNumber:     r.RunIndex + 1,
+		Result:        benchmarkResult{summary, m.seconds, m.tokens},
+		Expectations:  []gradedText{},
+	}
+	for i := range m.rows {
+		row := &m.rows[i]
+		graded := gradedText{Text: a.texts[[2]string{r.TaskID, row.Test}], Passed: row.Pass, Evidence: row.Message}
+		if len(row.Evidence) > 0 {
+			graded.Evidence = strings.Join(row.Evidence, "\n")
+		}
+		run.Expectations = append(run.Expectations, graded)
+	}
+	to := filepath.Join(dir, "eval-"+slug(r.TaskID), run.Configuration, fmt.Sprintf("run-%d", run.RunNumber))
+	if err := scratch.RemoveAll(to); err != nil {
+		return run, err
+	}
+	if err := os.MkdirAll(filepath.Join(to, "outputs"), 0o700); err != nil {
+		return run, err
+	}
+	err := writeJSON(filepath.Join(to, "grading.json"), gradingFile{run.Expectations, run.Expectations, summary})
+	return run, errors.Join(err,
+		writeJSON(filepath.Join(to, "timing.json"), timingFile{m.tokens, r.PhaseMs["agent"], m.seconds}),
+		copyOutputs(dir, files, r, filepath.Join(to, "outputs")))
+}
+
+// slug makes a name of a directory of an id, which may be any text.
+func slug(id string) string {
+	name := strings.Map(func(r rune) rune {
+		if unicode.IsLetter(r) || unicode.IsDigit(r) || r == '-' || r == '_' {
+			return r
+		}
+		return '-'
+	}, id)
+	if len(name) > 100 {
+		name = name[:100]
+	}
+	return strings.ToValidUTF8(name, "")
+}
+
+// maxOutput bounds a file that is copied to the outputs, maxOutputs how many are.
+const (
+	maxOutput  = 16 << 20
+	maxOutputs = 200
+)
+
+// copyOutputs copies the files that a run made or changed, and its last message. The run's
+// directory is the agent's: nothing but regular files is copied, and no link is followed out of it.
+func copyOutputs(dir string, files *evidence.Directory, r *ledger.Record, to string) error {
+	top := filepath.Join(dir, filepath.FromSlash(r.RunDir))
+	if answer, err := os.ReadFile(filepath.Join(top, experiment.AnswerFile)); err == nil {
+		if err := os.WriteFile(filepath.Join(to, experiment.AnswerFile), answer, 0o600); err != nil {
+			return err
+		}
+	}
+	diff, err := files.Diff(r)
+	if err != nil {
+		return nil // a run whose files are gone has no outputs
+	}
+	from, err := os.OpenRoot(filepath.Join(top, "cwd"))
+	if err != nil {
+		return nil
+	}
+	defer from.Close()
+	into, err := os.OpenRoot(to)
+	if err != nil {
+		return err
+	}
+	defer into.Close()
+	parsed := evidence.ParseDiff(diff)
+	for i := range min(len(parsed.Files), maxOutputs) {
+		if err := copyOutput(from, into, parsed.Files[i].Path()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func copyOutput(from, into *os.Root, name string) error {
+	name = path.Clean(name)
+	info, err := from.Lstat(name)
+	if err != nil || !info.Mode().IsRegular() || info.Size() > maxOutput {
+		return nil // deleted, a link, or too large
+	}
+	source, err := from.Open(name)
+	if err != nil {
+		return nil
+	}
+	defer source.Close()
+	if err := into.MkdirAll(path.Dir(name), 0o700); err != nil {
+		return err
+	}
+	target, err := into.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(target, io.LimitReader(source, maxOutput))
+	return errors.Join(err, target.Close())
+}
+
+func writeJSON(file string, value any) error {
+	text, err := json.MarshalIndent(value, "", "  ")
+	if err != nil {
+		return err
+	}
+	return atomicfile.Write(file, 0o600, append(text, '\n'))
+}
