@@ -69,7 +69,7 @@ func TestTestCasesOfASkillAreTasks(t *testing.T) {
 	if len(first.Sample.Checks) != 3 || first.Sample.Checks[1].File != "out.md" || len(first.Sample.Statements) != 1 {
 		t.Errorf("the first case: %+v", first.Sample)
 	}
-	if len(second.Sample.Checks) != 0 || !slices.Equal(second.Sample.Statements, []string{"e"}) {
+	if len(second.Sample.Checks) != 0 || !slices.Equal(second.Sample.Statements, []task.Statement{{Text: "e"}}) {
 		t.Errorf("the second case: %+v", second.Sample)
 	}
 	if !third.Sample.Silent || len(third.Sample.Checks) != 1 || third.Sample.Checks[0].Kind != task.CheckUnopened ||
