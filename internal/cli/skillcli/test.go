@@ -67,7 +67,7 @@ compare and show, or fit view.`,
 	opts.panel.Register(flags)
 	flags.BoolVar(&opts.label, "label", false, "decide about the sentences yourself: each is shown with its evidence, "+
 		"without saying which arm it is of; the answers are read from standard input, p, f, s or q")
-	flags.StringArrayVar(&opts.cases, "case", nil, "run only this case; repeat it for more")
+	flags.StringArrayVar(&opts.cases, "task", nil, "run only the case with this id; repeat it for more")
 	return command
 }
 
@@ -75,8 +75,7 @@ compare and show, or fit view.`,
 // has one of the kind in the skill's workspace.
 func (o *testOptions) register(flags *pflag.FlagSet, kind string) {
 	o.Register(flags)
-	o.kind, o.Runs.Value = kind, 3
-	flags.Lookup("runs").DefValue = "3"
+	o.kind = kind
 	o.Format.Register(flags, "output format")
 	flags.StringVar(&o.Output, "output", "", "run directory; rerun to resume (default: NAME-workspace/"+kind+"-N, "+
 		"the last one of the same test, or a new one)")
@@ -249,7 +248,7 @@ func (t *skillTest) choose() error {
 	}
 	for _, id := range t.opts.cases {
 		if !known[id] {
-			return console.Usagef("--case %s: there is no such case in %s", id, skill.EvalsFile)
+			return console.Usagef("--task %s: there is no such case in %s", id, skill.EvalsFile)
 		}
 	}
 	if len(t.only) == 0 {
