@@ -2,6 +2,7 @@ package grade_test
 
 import (
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/fit-eval/fit/internal/cheattest"
@@ -47,6 +48,44 @@ echo 1..1; if [ "$(fit-untrusted ./program)" = 42 ]; then echo ok 1 - answers; e
 	result := b.want(grade.VerdictPass, "")
 	if len(result.Rows) != 2 || result.Invariants.Stderr != "" {
 		t.Errorf("the hook says what it sees of another task: %s", describe(result))
+	}
+}
+
+// ownLinks is the end of a program that makes links to its own files and to the system's.
+const ownLinks = "mkdir inside; echo mine >inside/file; ln -s $PWD/inside/file inside/link; ln -s /usr/bin/env python; echo done\n"
+
+// answers is a hook that compares files that a program has written with one that it hides.
+const answers = `#!/bin/bash
+out=$(fit-untrusted ./program "$HOOKS_DIR")
+echo 42 >/tmp/made-later
+for file in by-path by-descriptor by-device tree/expected by-way closed/answer by-link later; do
+  cmp -s "$HOOKS_DIR/expected" "$file" && pass=true || pass=false
+  echo "{\"test\":\"$file\",\"pass\":$pass}" >&3
+done
+[ "$out" = done ] && [ "$(cat inside/link)" = mine ] && [ -x python ] && pass=true || pass=false
+echo "{\"test\":\"links of its own\",\"pass\":$pass}" >&3
+`
+
+// A link that a program leaves for its hook leads to nothing that the program did not see.
+func TestLinksOfAProgramThatIsNotTrustedLeadToNothingHidden(t *testing.T) {
+	b := hookBench(t, answers, files{
+		"hooks/expected":  "42\n",
+		"workdir/program": "#!/bin/bash\n",
+	})
+	if b.ws.Isolation != "bwrap" {
+		testenv.Missing(t, "isolation with bubblewrap")
+	}
+	const honest = "for f in by-path by-descriptor by-device tree/expected by-way closed/answer by-link later; do\n" +
+		"mkdir -p $(dirname $f); echo 42 >$f; done\n"
+	b.agent(files{"program": "#!/bin/bash\n" + honest + ownLinks}).want(grade.VerdictPass, "")
+	cheat := cheattest.All(t, "any", nil)["links-to-hidden"].Files["program"]
+	result := b.another(t).agent(files{"program": strings.TrimSuffix(cheat, "echo done\n") + ownLinks}).want(
+		grade.VerdictFail, "")
+	for _, row := range result.Rows {
+		own := strings.Contains(string(row), "links of its own")
+		if own != strings.Contains(string(row), `"pass":true`) {
+			t.Errorf("%s", row)
+		}
 	}
 }
 

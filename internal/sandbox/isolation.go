@@ -76,15 +76,16 @@ type UntrustedView struct {
 	Hidden   []string
 }
 
-// untrustedFiles returns the variable that names the files of programs started by fit-untrusted,
-// where bubblewrap makes no view of them.
+// untrustedFiles returns the variable that names the files of programs started by fit-untrusted.
 func (i Isolation) untrustedFiles() (string, error) {
 	files := untrusted.Files{
+		Work:   slices.Clone(i.Untrusted.Writable),
 		Hidden: []string{"/tmp", "/var/tmp"},
 		Shown:  slices.Concat(i.Untrusted.ReadOnly, i.Untrusted.Writable),
 	}
 	if i.Container != nil && i.Container.cfg.Workdir != "" {
 		files.Shown = append(files.Shown, i.Container.cfg.Workdir)
+		files.Work = append(files.Work, i.Container.cfg.Workdir)
 	}
 	for _, path := range slices.Concat(i.ReadOnly, i.Writable, i.Hidden, i.Untrusted.Hidden) {
 		if slices.Contains(files.Shown, path) {

@@ -3,6 +3,7 @@ package tree
 import (
 	"errors"
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -14,7 +15,8 @@ var (
 
 // Follow resolves a path of a tree as the kernel would, with all symlinks on the way. target
 // returns where the symlink of a path leads; empty: there is none at this path. The result is an
-// absolute path where an absolute symlink leads there.
+// absolute path where an absolute symlink leads there; that has no "..", because what is above an
+// absolute path depends on symlinks that are not in the tree.
 func Follow(name string, target func(path string) (string, error)) (string, error) {
 	pending := strings.Split(name, "/")
 	at := "."
@@ -37,7 +39,11 @@ func Follow(name string, target func(path string) (string, error)) (string, erro
 			at = next
 			continue
 		case path.IsAbs(to):
-			return path.Join(to, path.Join(pending...)), nil
+			to += "/" + strings.Join(pending, "/")
+			if slices.Contains(strings.Split(to, "/"), "..") {
+				return "", ErrOutside
+			}
+			return path.Clean(to), nil
 		}
 		if hops++; hops > 40 {
 			return "", ErrCircle

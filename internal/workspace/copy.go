@@ -111,7 +111,7 @@ func (w *Workspace) copyTree(ctx context.Context, cfg CopyConfig, c *Copy) error
 			links[e.Path] = fromInside(w.Dir, e)
 		}
 	}
-	outside := append(slices.Clone(systemPaths), w.cfg.ReadOnly...)
+	outside, hidden := append(slices.Clone(systemPaths), w.cfg.ReadOnly...), w.hidden()
 	if w.containers != nil && cfg.Dest == "" { // graders see it in a container
 		outside = []string{"/"}
 	}
@@ -123,7 +123,7 @@ func (w *Workspace) copyTree(ctx context.Context, cfg CopyConfig, c *Copy) error
 			drop(e, "neither a regular file, a directory nor a link")
 			return false, nil
 		case e.IsLink():
-			if e.Target = links[e.Path]; escapes(links, e.Path, outside) {
+			if e.Target = links[e.Path]; escapes(links, e.Path, outside, hidden) {
 				drop(e, "a link that leads out of the directory, to "+display.Name(e.Target))
 				return false, nil
 			}
@@ -140,15 +140,29 @@ func fromInside(dir string, e tree.Entry) string {
 	return e.Target
 }
 
+// hidden are the directories that no link of a copy may lead to: graders see their task and family,
+// and in /proc and /dev something of their own.
+func (w *Workspace) hidden() []string {
+	dirs := []string{"/proc", "/dev"}
+	if w.cfg.Task.Dir != "" {
+		dirs = append(dirs, w.cfg.Task.Dir)
+	}
+	if w.cfg.Family != nil {
+		dirs = append(dirs, w.cfg.Family.Dir)
+	}
+	return dirs
+}
+
 // escapes reports whether a symlink leads out of its tree. A dangling one, or one to the system, is
 // not an escape: what is not there may be made later, at this very place.
-func escapes(links map[string]string, name string, outside []string) bool {
+func escapes(links map[string]string, name string, outside, hidden []string) bool {
 	end, err := tree.Follow(name, func(name string) (string, error) { return links[name], nil })
 	switch {
 	case err != nil:
 		return !errors.Is(err, tree.ErrCircle) // a circle leads nowhere
 	case path.IsAbs(end):
-		return !slices.ContainsFunc(outside, func(dir string) bool { return within(filepath.Clean(dir), end) })
+		inside := func(dir string) bool { return within(filepath.Clean(dir), end) }
+		return !slices.ContainsFunc(outside, inside) || end != os.DevNull && slices.ContainsFunc(hidden, inside)
 	}
 	return false
 }

@@ -48,3 +48,40 @@ echo "{\"test\":\"answer\",\"pass\":$pass,\"message\":\"$(echo $out)\"}" >&3
 		t.Errorf("lint: %d\n%s\n%s", code, stdout, stderr)
 	}
 }
+
+// Links of a program, or of the work itself, lead a hook in a container to nothing that it hides.
+func TestLinksToHiddenFilesInAContainer(t *testing.T) {
+	b := newBench(t)
+	hooks := filepath.Join(b.dir, "family", "tasks", "answer", "hooks")
+	const compares = `#!/bin/bash
+fit-untrusted ./program "$HOOKS_DIR" >&2
+echo 42 >/tmp/made-later
+wrong=$(ls by-path by-descriptor by-device tree/expected by-way closed/answer by-link later left left-later 2>/dev/null)
+[ "$(cat answer.txt)" = 42 ] && [ -z "$wrong" ] && pass=true || pass=false
+echo "{\"test\":\"answer\",\"pass\":$pass,\"message\":\"$(echo $wrong)\"}" >&3
+`
+	program := cheattest.All(t, "any", nil)["links-to-hidden"].Files["program"]
+	tasks := filepath.Join(b.dir, "family", "tasks", "answer")
+	for name, content := range map[string]string{
+		"hooks/invariants.sh": compares, "hooks/expected": "42\n", "workdir/program": program,
+		"task.yaml": "checks: [answer]\n", "solution/answer.txt": "42\n",
+	} {
+		path := filepath.Join(tasks, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(content), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, target := range map[string]string{
+		"left": filepath.Join(hooks, "expected"), "left-later": "/proc/self/fd/3",
+	} {
+		if err := os.Symlink(target, filepath.Join(tasks, "solution", name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if code, stdout, stderr := fit(t, b.dir, "lint", "--family", "family"); code != 0 {
+		t.Errorf("lint: %d\n%s\n%s", code, stdout, stderr)
+	}
+}

@@ -46,13 +46,15 @@ const Root = "/.fit-untrusted"
 // Passes is the variable that names those that programs under Name get, with commas between them.
 const Passes = "FIT_UNTRUSTED"
 
-// View is the variable with the Files of programs under Name, as JSON, for where nothing can be
-// mounted at Root: in containers, and on machines that give no privileges in a user namespace.
+// View is the variable with the Files of programs under Name, as JSON. What it hides matters where
+// nothing can be mounted at Root: in containers, and on machines that give no privileges in a user
+// namespace.
 const View = "FIT_UNTRUSTED_VIEW"
 
-// Files are absolute paths. All that is neither hidden nor below a hidden path is seen, and so is
-// what is shown.
+// Files are absolute paths. Where nothing can be mounted, all that is neither hidden nor below a
+// hidden path is seen, and so is what is shown.
 type Files struct {
+	Work   []string `json:"work,omitempty"` // what the program may change
 	Hidden []string `json:"hidden,omitempty"`
 	Shown  []string `json:"shown,omitempty"`
 	Temp   string   `json:"temp,omitempty"` // the program's own directory for temporary files
@@ -95,12 +97,16 @@ func run(args []string) int {
 		}
 		defer os.RemoveAll(files.Temp)
 	}
+	before := files.leadingOut(false)
 	tell(Began)
 	cmd, err := start(program, args, files)
 	if err != nil {
 		return failure(args[0], err)
 	}
 	_ = cmd.Wait() // the state says the same
+	if err := files.removeLinks(before); err != nil {
+		return failure(args[0], err)
+	}
 	status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus)
 	if !ok {
 		return cmd.ProcessState.ExitCode()
