@@ -317,6 +317,29 @@ for (const c of cases ?? [[1, 1, 2], [2, 2, 4]]) test('case ' + c.join(), { skip
 		"skipped")
 }
 
+// Work that cannot be loaded is told why, and work may extend what node's runner does not look at.
+func TestWhyWorkCannotBeLoadedIsSaid(t *testing.T) {
+	all := nodeBench(t, nodeCheck())
+	for work, reason := range map[string]string{
+		"throw new RangeError('no such table');\n": "no such table",
+		"const x = ;\n":                                    "Unexpected token",
+		"require('./not-there');\n":                        "Cannot find module './not-there'",
+		"Array.prototype.last = () => 0;\n":                "",
+		"'use strict';\nArray.prototype.last = () => 0;\n": "Cannot add property last, object is not extensible",
+		"require('async_hooks').createHook({});\n":         "not available while hidden tests run",
+		"require('events').prototype.emit = () => {};\n":   "not available while hidden tests run",
+	} {
+		verdict := map[bool]string{true: grade.VerdictPass, false: grade.VerdictFail}[reason == ""]
+		all.another(t).agent(files{"src/add.js": work + addSource}).want(verdict, reason)
+	}
+	all.another(t).agent(files{"src/add.js": `'use strict';
+Promise.withResolvers ??= function () { const made = {}; made.promise = new this((resolve) => { made.resolve = resolve; }); return made; };
+Promise.prototype.tap = function (look) { return this.then((value) => { look(value); return value; }); };
+String.prototype.shout = function () { return this.toUpperCase(); };
+Promise.withResolvers().promise.tap(() => {});
+` + addSource}).want(grade.VerdictPass, "")
+}
+
 func TestNamesAreReadInTheSourceWhereNothingElseTells(t *testing.T) {
 	content := nodeCheck(files{"workdir/src/add.js": "", "tests/test/add.test.js": `const test = require('node:test');
 const { add } = require('../src/add.js');

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/fit-eval/fit/internal/cheattest"
 	"github.com/fit-eval/fit/internal/grade"
 	"github.com/fit-eval/fit/internal/testenv"
 	"github.com/fit-eval/fit/internal/workspace"
@@ -49,6 +50,35 @@ func TestPythonSuite(t *testing.T) {
 	b := pythonBench(t, pythonTask())
 	b.want(grade.VerdictFail, "Adding > test_two failed (-1 != 5)")
 	b.another(t).agent(files{"calc.py": pythonRight}).want(grade.VerdictPass, "")
+}
+
+// A hidden test may load the library of mocks after the code under test, which cannot replace it.
+func TestPythonTestsHaveTheMocksOfTheLibrary(t *testing.T) {
+	for _, runner := range []string{"unittest", "pytest"} {
+		t.Run(runner, func(t *testing.T) {
+			all := pythonBench(t, pythonTask(files{
+				"task.yaml": "tests: {runner: " + runner + "}\n", "workdir/calc.py": "def each(f): pass\n",
+				"solution/calc.py": "def each(f): f(5)\n",
+				"tests/checks/test_add.py": `import unittest
+import calc
+from unittest.mock import Mock
+
+
+class Calling(unittest.TestCase):
+    def test_once(self):
+        called = Mock()
+        calc.each(called)
+        called.assert_called_once_with(5)
+`,
+			}))
+			library := cheattest.All(t, "python", map[string]string{"file": "calc.py", "wrong": "def each(f): pass"})
+			for _, name := range []string{"mock-replaced", "modules-replaced"} {
+				all.another(t).agent(library[name].Files).want(grade.VerdictFail, "the test library was changed")
+			}
+			all.another(t).agent(files{"calc.py": "from unittest import mock\nmock.Mock(spec=list)()\n\ndef each(f):\n    f(5)\n"}).
+				want(grade.VerdictPass, "")
+		})
+	}
 }
 
 // Each of these agents tries to pass without having solved the task.

@@ -7,5 +7,10 @@ import { announcer, closed, taken } from './reporter.mjs';
 const loaded = announcer();
 await taken;
 await closed;
-await import(pathToFileURL(process.argv[2]));
+try {
+  await import(pathToFileURL(process.argv[2]));
+} catch (error) {
+  loaded(error);
+  throw error;
+}
 loaded();

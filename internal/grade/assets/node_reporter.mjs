@@ -156,11 +156,15 @@ export default (source) => {
   return followAll(source);
 };
 
-// Returns the function that says that the test file was loaded to its end.
+// Returns the function that says that the test file was loaded to its end, or what kept it from that: node says the
+// latter to nobody.
 export function announcer() {
   if (announced) deny();
   announced = true;
-  return () => say({ __proto__: null, status: 'loaded', pad: loaded });
+  return (...errors) => {
+    if (errors.length === 0) say({ __proto__: null, status: 'loaded', pad: loaded });
+    else report('fail', 'the test file', 'the test file', undefined, false, errors[0]);
+  };
 }
 
 // Keeps a function of an object as it is. Objects that inherit it may still have one of their own.
@@ -188,6 +192,13 @@ const { Stream, Readable, Writable, Duplex, Transform, PassThrough } = stream;
 for (const type of [EventEmitter, Stream, Readable, Writable, Duplex, Transform, PassThrough]) {
   for (const key of ownKeys(type.prototype)) if (key !== 'constructor') keep(type.prototype, key);
 }
+// A test may load node's library after the agent's code, which can put something else into the cache of modules, or
+// where names are resolved. Names with this prefix go through neither.
+const { _load, isBuiltin } = Module;
+Module._load = function (name, parent, main) {
+  const bare = typeof name === 'string' && isBuiltin(name) && slice(name, 0, 5) !== 'node:';
+  return apply(_load, this, [bare ? 'node:' + name : name, parent, main]);
+};
 for (const key of ['_load', 'syncBuiltinESMExports']) keep(Module, key);
 // Node's tests are objects of a class that derives from AsyncResource. Whoever gets hold of one makes
 // it pass: as the resource of a hook, as "this" of an inherited method or of an accessor that was
@@ -200,7 +211,11 @@ const inherited = [AsyncResource.prototype, Promise.prototype, asyncGenerator, g
   getPrototypeOf(asyncGenerator), getPrototypeOf(generator), Promise];
 for (const object of inherited) for (const key of ownKeys(object)) if (key !== 'constructor') keep(object, key);
 defineProperty(Promise.prototype, 'constructor', { configurable: false, writable: false });
-for (const object of [...inherited, Object.prototype, Array.prototype]) preventExtensions(object);
+// Nothing looks for more on promises than they have: work may add to them, such as Promise.withResolvers.
+const extensible = [Promise, Promise.prototype];
+for (const object of [...inherited, Object.prototype, Array.prototype]) {
+  if (!extensible.includes(object)) preventExtensions(object);
+}
 keep(Module.prototype, 'require');
 Module.syncBuiltinESMExports();
 

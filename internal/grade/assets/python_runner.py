@@ -64,6 +64,8 @@ def admit_workdir():
     sys.path.insert(place, os.getcwd())
 
 
+if "mock" in open(sys.argv[2], errors="replace").read():
+    import unittest.mock  # here and now it is Python's own
 PYTEST = ("pytest", "_pytest", "pluggy")
 LIBRARY = [module for name, module in sys.modules.items() if name.split(".")[0] in ("unittest", "builtins", "contextlib")]
 
@@ -106,6 +108,8 @@ def make_unchanged():
     def unchanged():
         after = fingerprint()
         if any(after.get(key) is not value for key, value in before.items()):
+            return False
+        if any(sys.modules.get(module.__name__) is not module for module in LIBRARY):
             return False
         return not any(key not in before and key[0] in classes for key in after)
 
