@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fit-eval/fit/internal/cheattest"
 	"github.com/fit-eval/fit/internal/grade"
 	"github.com/fit-eval/fit/internal/sandbox"
 	"github.com/fit-eval/fit/internal/task"
@@ -383,7 +384,7 @@ func TestTestsOfSWEBenchThatWereKilledAreRunAgain(t *testing.T) {
 func TestAReversedPatchSolvesNothing(t *testing.T) {
 	testenv.NeedTool(t, "bwrap")
 	testenv.NeedTool(t, "patch")
-	for before, after := range map[string]string{"0": "42", "42": "0"} {
+	for solved, wrong := range map[string]string{"0": "42", "42": "0"} {
 		b := hookBench(t, answerHook, files{"workdir/answer": "0\n"})
 		b.task.Hooks.Invariants = ""
 		b.task.Instance = &task.Instance{
@@ -393,9 +394,10 @@ func TestAReversedPatchSolvesNothing(t *testing.T) {
 			FailToPass: []string{"t.py::a"},
 			Timeout:    5 * time.Minute,
 		}
-		change := "--- a/answer\n+++ b/answer\n@@ -1 +1 @@\n-" + before + "\n+" + after + "\n"
+		cheat := cheattest.All(t, "swebench", map[string]string{"file": "answer", "solved": solved, "wrong": wrong})
+		change := cheat["reversed-patch"].Files["change.diff"]
 		b.config.Patch = &change
-		verdict := map[string]string{"42": grade.VerdictPass, "0": grade.VerdictFail}[after]
+		verdict := map[string]string{"42": grade.VerdictPass, "0": grade.VerdictFail}[wrong]
 		b.want(verdict, "")
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fit-eval/fit/internal/cheattest"
 	"github.com/fit-eval/fit/internal/grade"
 	"github.com/fit-eval/fit/internal/testenv"
 	"github.com/fit-eval/fit/redact"
@@ -170,54 +171,23 @@ out=$(./program)
 [ "$out" = 42 ] && pass=true || pass=false
 echo "{\"test\":\"answer\",\"pass\":$pass}" >&3
 `
-	forger := `#!/bin/bash
-for fd in /proc/self/fd/* /dev/fd/3; do : > "$fd"; done 2>/dev/null
-echo '{"test":"answer","pass":true}' >&3
-for i in 1 2 3 4 5 6 7 8 9; do echo "{\"test\":\"forged $i\",\"pass\":true,\"weight\":1000}" >&3; done
-`
 	for name, yaml := range map[string]files{"declared": {"task.yaml": "checks: [answer]\n"}, "not declared": nil} {
 		t.Run(name, func(t *testing.T) {
 			base := files{"workdir/program": "#!/bin/bash\necho 1\n"}
-			result := hookBench(t, script, base, yaml).agent(files{"program": forger}).want(grade.VerdictFail,
-				"reported as passed and as failed")
-			if *result.Score != 0 {
-				t.Errorf("forged rows made the score %v", *result.Score)
+			for forger, reason := range map[string]string{
+				"rows-forged": "reported as passed and as failed", "rows-without-weight": "answer",
+			} {
+				result := hookBench(t, script, base, yaml).agent(cheattest.All(t, "any", nil)[forger].Files).want(
+					grade.VerdictFail, reason)
+				if *result.Score != 0 {
+					t.Errorf("%s made the score %v", forger, *result.Score)
+				}
 			}
 		})
 	}
 	hookBench(t, script, files{"workdir/program": "#!/bin/bash\necho 1\n"}).agent(
 		files{"program": "#!/bin/bash\necho 42\n"}).want(grade.VerdictPass, "")
 }
-
-// untrustedForger is a program of the agent that tries every way to the rows of the hook that runs
-// it.
-const untrustedForger = `#!/usr/bin/python3
-import ctypes, os, re
-row = b'{"test":"forged","pass":true,"weight":1000}\n'
-def attempt(what):
-    try:
-        what()
-    except OSError:
-        pass
-for fd in range(3, 64):
-    attempt(lambda: os.write(fd, row))
-libc = ctypes.CDLL(None, use_errno=True)
-for pid in [p for p in os.listdir("/proc") if p.isdigit() and int(p) != os.getpid()]:
-    for fd in range(3, 12):
-        attempt(lambda: os.write(os.open("/proc/%s/fd/%d" % (pid, fd), os.O_WRONLY | os.O_NONBLOCK), row))
-        handle = libc.syscall(434, int(pid), 0)
-        taken = libc.syscall(438, handle, fd, 0)
-        if taken >= 0:
-            attempt(lambda: os.write(taken, row))
-    def spy():
-        if b"TASK_DIR=" in open("/proc/%s/environ" % pid, "rb").read():
-            print("environment of the hook")
-    attempt(spy)
-for name in os.environ:
-    if re.match("RESULTS_FD|.*_DIR$|TASK_ID|AGENT_CWD", name):
-        print("variable", name)
-print(42)
-`
 
 func TestAProgramThatAHookDoesNotTrustReachesNothingOfIt(t *testing.T) {
 	testenv.NeedTool(t, "/usr/bin/python3")
@@ -228,12 +198,13 @@ out=$(@./program 2>&1)
 echo "{\"test\":\"answer\",\"pass\":$pass}" >&3
 `
 	base := files{"workdir/program": "#!/bin/bash\necho 1\n"}
-	trusting := hookBench(t, strings.Replace(script, "@", "", 1), base).agent(files{"program": untrustedForger}).grade()
+	forger := cheattest.All(t, "any", nil)["hook-searched"].Files
+	trusting := hookBench(t, strings.Replace(script, "@", "", 1), base).agent(forger).grade()
 	if len(trusting.Rows) < 2 {
 		t.Errorf("the forger is not able to forge: %s", describe(trusting))
 	}
 	result := hookBench(t, strings.Replace(script, "@", "fit-untrusted ", 1),
-		base).agent(files{"program": untrustedForger}).want(grade.VerdictPass, "")
+		base).agent(forger).want(grade.VerdictPass, "")
 	if len(result.Rows) != 1 {
 		t.Errorf("there are other rows than the hook's: %s", describe(result))
 	}

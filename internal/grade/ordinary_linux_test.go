@@ -12,9 +12,12 @@ func TestAttacksOnGradersByAnOrdinaryUser(t *testing.T) {
 	testenv.AsOrdinaryUser(t, []string{
 		"TestATestedProgramCannotRewriteItsGrader", "TestGitInHooksRunsNothingThatTheAgentHasPlanted",
 		"TestAProgramThatAHookDoesNotTrustReachesNothingOfIt", "TestRowsForgedOnAnInheritedDescriptorDoNotHelp",
-		"TestCheatingNodeAgents/(heap|parent|stream)", "TestGoCodeCannotReadTheProgramOfItsTests",
-		"TestAProgramThatIsNotTrustedSeesTheWorkAndTheSystemOnly", "TestNodeAgentsCannotChangeTheContextOfATest",
-		"TestProtectedFilesStayAsTheyWereWhileACommandVerifies",
-		"TestGoAgentsCannotReachTheHiddenTests/(embedded-tests|list-linked)",
+		"TestRowsCannotBeTakenAwayByWhoInheritsTheDescriptor", "TestAProgramThatIsNotTrustedSeesTheWorkAndTheSystemOnly",
+		"TestAReportThatWasThereBeforeIsNotBelieved", "TestTheReportIsOutOfReachForWhatTheCommandStarts",
+		"TestProtectedFilesStayAsTheyWereWhileACommandVerifies", "TestProtectedFilesAreRestored",
+		"TestAReversedPatchSolvesNothing", "TestLinksOfAProgramThatIsNotTrustedLeadToNothingHidden",
+		"TestCheatingNodeAgents/(heap|parent|stream)", "TestNodeAgentsCannotChangeTheContextOfATest",
+		"TestNodeTestsHaveTheLibraryOfNode", "TestPythonTestsHaveTheMocksOfTheLibrary",
+		"TestGoCodeCannotReadTheProgramOfItsTests", "TestGoAgentsCannotReachTheHiddenTests/(embedded-tests|list-linked)",
 	})
 }

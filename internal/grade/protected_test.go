@@ -3,6 +3,7 @@ package grade_test
 import (
 	"testing"
 
+	"github.com/fit-eval/fit/internal/cheattest"
 	"github.com/fit-eval/fit/internal/grade"
 )
 
@@ -22,17 +23,13 @@ func TestProtectedFilesStayAsTheyWereWhileACommandVerifies(t *testing.T) {
 		Parser: "exit",
 		Gate:   true,
 	}}
-	const easy = "echo true >test/add/compare.sh\n"
-	for name, work := range map[string]string{
-		"writes to it":          "echo true >test/add/compare.sh 2>/dev/null; echo 1\n",
-		"replaces it":           "rm -f test/add/compare.sh; " + easy + "echo 1\n",
-		"moves another over it": "echo true >mine; mv -f mine test/add/compare.sh; echo 1\n",
-		"moves its directory":   "mv test/add test/old; mkdir test/add; " + easy + "echo 1\n",
-		"moves all of it":       "mv test old; mkdir -p test/add; " + easy + "echo 1\n",
-		"makes it writable":     "chmod u+w test/add/compare.sh; " + easy + "echo 1\n",
-	} {
+	library := cheattest.All(t, "shell", map[string]string{
+		"file": "add.sh", "wrong": "echo 1", "protected": "test/add/compare.sh", "dir": "test/add", "top": "test",
+		"easy": "true",
+	})
+	for name, cheat := range library {
 		t.Run(name, func(t *testing.T) {
-			b := all.another(t).agent(files{"add.sh": work})
+			b := all.another(t).agent(cheat.Files)
 			b.config.Verify = verify
 			b.want(grade.VerdictFail, "")
 		})

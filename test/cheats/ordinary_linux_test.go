@@ -10,7 +10,8 @@ import (
 // ordinary user too, in a sandbox and without one.
 func TestCheatsOfAnOrdinaryUser(t *testing.T) {
 	testenv.AsOrdinaryUser(t, []string{
-		"TestNode", "TestPython", "TestDemo", "TestProgramsThatAHookRunsGainNothingByForgedRows",
+		"TestNode", "TestNodeService", "TestPython", "TestPythonHook", "TestPytest", "TestDemo",
+		"TestProgramsThatAHookRunsGainNothingByForgedRows",
 		"TestHiddenPathsAndSiblingsAreOutOfSight", "TestASpyWithoutWallsSeesEverything", "TestWithoutIsolation",
 		"TestLimitsHoldForTheTaskOfAnAgent",
 	}, nodeFamily, pythonFamily, demoFamily, scaffoldFamily)
