@@ -174,9 +174,6 @@ func runCompare(ctx context.Context, con *console.Console, registry *agent.Regis
 	if err != nil {
 		return err
 	}
-	if err := opts.checkRevisions(groups); err != nil {
-		return err
-	}
 	if len(groups) > 2 {
 		family, err := report.CompareArms(groups, opts.toBaseline(groups), config)
 		if err != nil {
@@ -223,23 +220,6 @@ func (o *compareOptions) toBaseline(groups []*report.Group) bool {
 		return o.pairs.Value == experiment.PairsBaseline
 	}
 	return groups[0].ToBaseline()
-}
-
-// checkRevisions refuses groups that were measured on different tasks.
-func (o *compareOptions) checkRevisions(groups []*report.Group) error {
-	if o.acrossRevisions {
-		return nil
-	}
-	first := groups[0].Provenance
-	for _, g := range groups[1:] {
-		imported := g.Imported != "" || groups[0].Imported != "" // its tasks say themselves whether they differ
-		if !imported && g.Provenance.FamilyRevision != first.FamilyRevision {
-			return console.Usagef("%s was measured on revision %s of the family, %s on %s: the tasks may differ; "+
-				"use --across-revisions to compare them anyway", groups[0].Name, first.FamilyRevision, g.Name,
-				g.Provenance.FamilyRevision)
-		}
-	}
-	return nil
 }
 
 // sides reads what is compared: A and B, or all arms of a single directory.

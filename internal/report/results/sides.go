@@ -64,6 +64,28 @@ type Reader struct {
 // Sides returns what is compared, the baseline first: two sides, each DIR or DIR:ARM, or all arms
 // of a single directory.
 func (r *Reader) Sides(sides []string) ([]*report.Group, error) {
+	groups, err := r.read(sides)
+	if err == nil && !r.AcrossRevisions {
+		err = sameRevision(groups)
+	}
+	return groups, err
+}
+
+// sameRevision refuses groups that were measured on different tasks.
+func sameRevision(groups []*report.Group) error {
+	first := groups[0]
+	for _, g := range groups[1:] {
+		imported := g.Imported != "" || first.Imported != "" // its tasks say themselves whether they differ
+		if !imported && g.Provenance.FamilyRevision != first.Provenance.FamilyRevision {
+			return choiceErrorf("%s was measured on revision %s of the family, %s on %s: the tasks may differ; "+
+				"use --across-revisions to compare them anyway", first.Name, first.Provenance.FamilyRevision, g.Name,
+				g.Provenance.FamilyRevision)
+		}
+	}
+	return nil
+}
+
+func (r *Reader) read(sides []string) ([]*report.Group, error) {
 	dirs, arms := make([]string, len(sides)), make([]string, len(sides))
 	found := map[string]*Results{}
 	for i, side := range sides {
