@@ -200,12 +200,15 @@ func judgedSigner(key *SigningKey, path string, c *Contents) Signer {
 // sign adds the key and a signature to a note.
 func (n *note) sign(key *SigningKey) {
 	if key != nil {
-		n.Key, n.Signature = key.ID(), hex.EncodeToString(ed25519.Sign(key.private, n.message()))
+		n.Key, n.Signature = key.ID(), key.Sign(headPurpose, n.message())
 	}
 }
 
+// headPurpose is what the signature of a note is for.
+const headPurpose = "ledger head"
+
 func (n *note) message() []byte {
-	message := fmt.Appendf(nil, "fit ledger head\n%s\n%d", n.Head, n.Bytes)
+	message := fmt.Appendf(nil, "%s\n%d", n.Head, n.Bytes)
 	if n.Next != "" || n.NextBytes != 0 {
 		message = fmt.Appendf(message, "\n%s\n%d", n.Next, n.NextBytes)
 	}
@@ -219,5 +222,15 @@ func (n *note) signed() bool {
 		return false
 	}
 	signature, err := hex.DecodeString(n.Signature)
-	return err == nil && ed25519.Verify(public, n.message(), signature)
+	return err == nil && ed25519.Verify(public, signedMessage(headPurpose, n.message()), signature)
+}
+
+// Sign returns the signature of a content by the key with this ID: Ed25519 over "fit", the purpose,
+// a line feed, and the content. With the purpose in it, it stands for nothing else.
+func (k *SigningKey) Sign(purpose string, content []byte) string {
+	return hex.EncodeToString(ed25519.Sign(k.private, signedMessage(purpose, content)))
+}
+
+func signedMessage(purpose string, content []byte) []byte {
+	return append([]byte("fit "+purpose+"\n"), content...)
 }

@@ -76,8 +76,10 @@ var layers = map[string][]string{
 		"experiment", "ledger", "session", "evidence", "judge", "stats", "report", "report/failure",
 		"report/results", "price",
 	},
+	"notes": {"ledger"},
 	"view": {
-		"experiment", "experiment/control", "evidence", "gateway/calls", "judge", "ledger", "price", "query", "redact",
+		"experiment", "experiment/control", "evidence", "gateway/calls", "judge", "ledger", "notes", "price", "query",
+		"redact",
 		"report", "report/failure", "report/forecast", "report/results", "report/versus", "session", "stats", "trace",
 	},
 	// the module's root
