@@ -149,7 +149,7 @@ func notesOf(r *ledger.Record) []string {
 		notes = append(notes, fmt.Sprintf("preflight error: %s (exit %d)", r.PreflightError.Message,
 			r.PreflightError.ExitCode))
 	} else if r.Verdict == ledger.Error {
-		notes = append(notes, fmt.Sprintf("error (%s): %s", r.ErrorClass, r.ErrorMessage))
+		notes = append(notes, strings.TrimSuffix(fmt.Sprintf("error (%s): %s", r.ErrorClass, r.ErrorMessage), ": "))
 	}
 	return notes
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"mime"
 	"net/http"
 	"strconv"
 	"strings"
@@ -24,6 +25,7 @@ type endpoint func(*http.Request) (any, error)
 type raw struct {
 	kind    string
 	content []byte
+	name    string // of a file that the browser saves and does not show; else empty
 }
 
 // problem is an error answer.
@@ -57,28 +59,33 @@ func unreadable(err error) error {
 // json sends the answer of an endpoint, with an ETag so that the browser need not fetch it again.
 func (s *Server) json(answer endpoint) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		body, kind, err := encode(answer, r)
+		answered, err := encode(answer, r)
 		if err != nil {
 			if !errors.Is(err, context.Canceled) {
 				writeError(w, err)
 			}
 			return
 		}
-		w.Header().Set("Content-Type", kind)
-		send(w, r, body, tagOf(body))
+		w.Header().Set("Content-Type", answered.kind)
+		if answered.name != "" {
+			w.Header().Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{
+				"filename": answered.name,
+			}))
+		}
+		send(w, r, answered.content, tagOf(answered.content))
 	}
 }
 
-func encode(answer endpoint, r *http.Request) (body []byte, kind string, err error) {
+func encode(answer endpoint, r *http.Request) (raw, error) {
 	value, err := answer(r)
 	if err != nil {
-		return nil, "", err
+		return raw{}, err
 	}
 	if r, ok := value.(raw); ok {
-		return r.content, r.kind, nil
+		return r, nil
 	}
-	body, err = json.Marshal(value)
-	return body, "application/json; charset=utf-8", err
+	body, err := json.Marshal(value)
+	return raw{kind: "application/json; charset=utf-8", content: body}, err
 }
 
 func send(w http.ResponseWriter, r *http.Request, body []byte, tag string) {

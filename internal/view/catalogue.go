@@ -29,7 +29,8 @@ type root struct {
 type location struct {
 	id    string
 	shown string // as people know it: below the path that they gave
-	path  string // absolute
+	path  string // absolute; empty of a comparison
+	sides []side // of a comparison of two experiments
 }
 
 // The bounds of the search for run directories, so that a home directory given by mistake ends
@@ -155,6 +156,9 @@ func isRunDirectory(opened *os.Root, dir string) bool {
 
 // directory finds the run directory with an id.
 func (s *Server) directory(id string) (location, error) {
+	if strings.Contains(id, sidesIn) {
+		return s.comparisonOf(id)
+	}
 	if known, ok := s.cache.location(id); ok {
 		if _, err := os.Lstat(known.path); errors.Is(err, fs.ErrNotExist) && known.path != "" {
 			return location{}, &problem{status: http.StatusGone, message: known.shown + " no longer exists"}

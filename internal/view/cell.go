@@ -48,6 +48,7 @@ type cellAnswer struct {
 	HasCalls   bool                `json:"hasCalls"`
 	HasPrompts bool                `json:"hasPrompts"`
 	HasPanel   bool                `json:"hasPanel"` // its votes are in versus/show
+	Notes      []note              `json:"notes"`
 	Problems   []string            `json:"problems"`
 }
 
@@ -139,7 +140,7 @@ func (s *Server) cell(r *http.Request, at location) (any, error) {
 	place := slices.Index(snap.cells, known)
 	answer := &cellAnswer{
 		Version:    version,
-		Experiment: named{ID: at.id, Name: snap.name(), Running: status != nil},
+		Experiment: named{ID: at.id, Name: snap.at.name(), Running: status != nil},
 		Cell:       cells[place],
 		Attempts:   []attempt{},
 		Rows:       []failure.Row{},
@@ -174,6 +175,9 @@ func (s *Server) cell(r *http.Request, at location) (any, error) {
 	}
 	if answer.Record == nil && wanted != known.Attempt {
 		return nil, notFound(fmt.Sprintf("the cell has no attempt %d", wanted), "")
+	}
+	if answer.Notes, err = s.ofCell(at, key, snap.attempts[key]); err != nil {
+		answer.Problems = append(answer.Problems, err.Error())
 	}
 	if at.path != "" {
 		answer.HasPanel = repliesStamp(at.path) != "-"

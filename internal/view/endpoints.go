@@ -8,18 +8,22 @@ import (
 
 // endpoints returns the endpoints of the server, by the patterns of their addresses.
 func (s *Server) endpoints() map[string]endpoint {
+	const ofCell = "/cells/{task}/{arm}/{run}"
 	return map[string]endpoint{
 		"GET /api/experiments":                              s.experiments,
 		"GET /api/experiments/{x}":                          s.ofDirectory(s.experiment),
 		"GET /api/experiments/{x}/cells":                    s.ofDirectory(s.cells),
-		"GET /api/experiments/{x}/cells/{task}/{arm}/{run}": s.ask(s.ofDirectory(s.cell)),
-		"POST /api/experiments/{x}/ctl":                     s.ofDirectory(s.steer),
+		"GET /api/experiments/{x}" + ofCell:                 s.ask(s.ofDirectory(s.cell)),
+		"GET /api/experiments/{x}" + ofCell + "/file":       s.needsPath(s.cellFile),
+		"GET /api/experiments/{x}/notes":                    s.ofDirectory(s.notes),
+		"POST /api/experiments/{x}/notes":                   s.needsPath(s.addNote),
+		"POST /api/experiments/{x}/ctl":                     s.needsPath(s.steer),
 		"GET /api/experiments/{x}/forest":                   s.forest,
 		"GET /api/experiments/{x}/plan":                     s.plan,
-		"GET /api/experiments/{x}/versus":                   s.ask(s.ofDirectory(s.versusReport)),
-		"GET /api/experiments/{x}/versus/show/{task}/{run}": s.ask(s.ofDirectory(s.versusShow)),
-		"GET /api/experiments/{x}/labels":                   s.ask(s.ofDirectory(s.labels)),
-		"POST /api/experiments/{x}/labels":                  s.ask(s.ofDirectory(s.label)),
+		"GET /api/experiments/{x}/versus":                   s.ask(s.needsPath(s.versusReport)),
+		"GET /api/experiments/{x}/versus/show/{task}/{run}": s.ask(s.needsPath(s.versusShow)),
+		"GET /api/experiments/{x}/labels":                   s.ask(s.needsPath(s.labels)),
+		"POST /api/experiments/{x}/labels":                  s.ask(s.needsPath(s.label)),
 		"POST /api/events/{stream}":                         s.follow,
 		"GET /api/trace/overview":                           s.ask(s.traceOverview),
 		"GET /api/trace/page":                               s.ask(s.withNumber("page", 1<<31/pageSize, s.tracePage)),

@@ -66,6 +66,19 @@ type imageRef struct {
 	Block int `json:"block"`
 }
 
+// images are the images of a block, which is the at-th of an entry.
+func (b *block) images(index, at int) []imageRef {
+	switch {
+	case b.Result != nil:
+		return b.Result.Images
+	case b.Type != "image":
+		return nil
+	case b.N != nil && b.Block != nil:
+		return []imageRef{{N: *b.N, Block: *b.Block}}
+	}
+	return []imageRef{{N: index, Block: at}}
+}
+
 const (
 	// cutAt is how much of a text a page has.
 	cutAt = 8 << 10

@@ -122,7 +122,38 @@ func (f *frozen) whole(ctx context.Context, t *transcript) (bool, error) {
 	for address, packed := range t.packed {
 		f.put(address, packed)
 	}
+	for n := range t.pages() {
+		if err := f.images(ctx, t, n); err != nil {
+			return false, err
+		}
+	}
+	f.full = 0
 	return true, nil
+}
+
+// images keeps the images of a page of a transcript that fit.
+func (f *frozen) images(ctx context.Context, t *transcript, n int) error {
+	answer, err := f.answer(ctx, t.page(n))
+	if err != nil {
+		return err
+	}
+	var page struct {
+		Items []entry `json:"items"`
+	}
+	if err := json.Unmarshal(answer, &page); err != nil {
+		return err
+	}
+	for i := range page.Items {
+		for at := range page.Items[i].Blocks {
+			for _, image := range page.Items[i].Blocks[at].images(page.Items[i].Index, at) {
+				address := fmt.Sprintf("/api/trace/image?trace=%s&n=%d&block=%d", t.id, image.N, image.Block)
+				if content, err := f.answer(ctx, address); err == nil {
+					f.fits(address, string(content)) // else the page says that it is not there
+				}
+			}
+		}
+	}
+	return nil
 }
 
 // part keeps what fits of a transcript: its first and its last entries, its errors, and then on

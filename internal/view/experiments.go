@@ -15,6 +15,7 @@ import (
 
 	"github.com/fit-eval/fit/internal/evidence"
 	"github.com/fit-eval/fit/internal/experiment"
+	"github.com/fit-eval/fit/internal/notes"
 	"github.com/fit-eval/fit/internal/report"
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/stats"
@@ -33,6 +34,7 @@ const (
 const (
 	kindBenchmark = "benchmark"
 	kindVersus    = "versus"
+	kindCompared  = "comparison" // of two experiments
 )
 
 // listEntry is one run directory in the list of experiments.
@@ -118,7 +120,7 @@ func (s *Server) experiments(*http.Request) (any, error) {
 
 // entry returns a run directory in the list, as it is now.
 func (s *Server) entry(at location) listEntry {
-	stamp := stampOf(at.path)
+	stamp := at.stamp()
 	status := s.pollStatus(context.Background(), at)
 	s.cache.mu.Lock()
 	known, ok := s.cache.listed[at.id]
@@ -143,7 +145,7 @@ func (s *Server) entry(at location) listEntry {
 func (s *snapshot) entry() listEntry {
 	entry := listEntry{
 		ID:      s.at.id,
-		Name:    s.name(),
+		Name:    s.at.name(),
 		Dir:     s.at.shown,
 		Kind:    s.kind(),
 		Problem: s.problem,
@@ -186,11 +188,11 @@ func (s *snapshot) entry() listEntry {
 }
 
 // name returns the last part of the directory.
-func (s *snapshot) name() string {
-	if s.at.path == "" {
-		return s.at.shown
+func (at *location) name() string {
+	if at.path == "" {
+		return at.shown
 	}
-	return filepath.Base(s.at.path)
+	return filepath.Base(at.path)
 }
 
 // state returns the state of a directory in which no process works.
@@ -242,6 +244,9 @@ func (s *snapshot) addTimes(entry *listEntry) {
 
 // kind recognises a head to head by the tasks beside its results, which its judges read.
 func (s *snapshot) kind() string {
+	if len(s.at.sides) > 0 {
+		return kindCompared
+	}
 	if _, err := os.Lstat(filepath.Join(s.at.path, evidence.TasksFile)); err == nil && s.at.path != "" {
 		return kindVersus
 	}
@@ -261,6 +266,7 @@ type experimentAnswer struct {
 	Plan            *planAnswer             `json:"plan"`
 	Repeat          string                  `json:"repeat"`
 	Live            *liveStatus             `json:"live"`
+	Views           []note                  `json:"views"` // that somebody saved
 }
 
 // planAnswer is the part of a plan that a page shows.
@@ -306,6 +312,11 @@ func (s *Server) experiment(r *http.Request, at location) (any, error) {
 	}
 	answer.Notes = snap.notes()
 	answer.Live = s.status(r.Context(), at)
+	views, err := s.notesOf(at, func(n *notes.Note) bool { return n.View != "" })
+	if err != nil {
+		answer.Notes = append(answer.Notes, err.Error())
+	}
+	answer.Views = views
 	return answer, nil
 }
 
@@ -370,13 +381,15 @@ func (s *snapshot) repeat() string {
 		words = append(words, "--arm", armFlag(&s.plan.Arms[i].Arm))
 	}
 	words = append(words, "--seed", strconv.FormatUint(s.plan.Seed, 10))
+	ran := s.planned() // what was chosen by itself is part of how it was run
+	isolation, _, _ := strings.Cut(ran.Isolation, " ")
 	var spend experiment.Budgets // the last process's: it is no part of what is measured
 	if s.process != nil {
 		spend = s.process.Budgets
 	}
 	for _, flag := range [][2]string{
-		{"--isolation", s.plan.Isolation},
-		{"--network", s.plan.Network},
+		{"--isolation", isolation},
+		{"--network", ran.Network},
 		{"--concurrency", textOf(positive(s.plan.Concurrency))},
 		{"--timeout", textOf(positive(time.Duration(s.plan.AgentTimeoutMs) * time.Millisecond))},
 		{"--max-cost-usd", textOf(positive(spend.Experiment.USD))},

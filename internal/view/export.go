@@ -13,7 +13,12 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
+
+	"github.com/fit-eval/fit/internal/display"
+	"github.com/fit-eval/fit/ledger"
 )
 
 // DefaultMaxBytes is the default limit of a page in one file: two megabytes.
@@ -58,16 +63,7 @@ const exportBuckets = 200
 // not pass before those that did. Of transcripts that do not fit it keeps what does: the beginning,
 // the end, the errors.
 func (s *Server) Export(ctx context.Context, w io.Writer, cfg ExportConfig) error {
-	limit := cmp.Or(cfg.MaxBytes, DefaultMaxBytes)
-	page := len(s.assets["index.html"].content) + len(s.assets["app.js"].content) + len(s.assets["app.css"].content)
-	f := &frozen{
-		Version:     version,
-		GeneratedMs: cfg.NowMs,
-		Command:     cfg.Command,
-		Responses:   map[string]any{},
-		handler:     s.mux(),
-		limit:       limit - page - 1024,
-	}
+	f := s.newFrozen(cfg)
 	if err := f.keep(ctx, "/api/experiments"); err != nil {
 		return err
 	}
@@ -83,6 +79,7 @@ func (s *Server) Export(ctx context.Context, w io.Writer, cfg ExportConfig) erro
 	for _, at := range traces {
 		transcripts = append(transcripts, at.id)
 	}
+	limit := cmp.Or(cfg.MaxBytes, DefaultMaxBytes)
 	if f.bytes > f.limit {
 		return fmt.Errorf("the page has %d bytes without any transcript: set --max-bytes to that or more, not %d",
 			f.bytes+limit-f.limit, limit)
@@ -100,6 +97,84 @@ func (s *Server) Export(ctx context.Context, w io.Writer, cfg ExportConfig) erro
 		f.Start = "#/trace/" + traces[0].id
 	}
 	return s.writePage(w, f)
+}
+
+func (s *Server) newFrozen(cfg ExportConfig) *frozen {
+	page := len(s.assets["index.html"].content) + len(s.assets["app.js"].content) + len(s.assets["app.css"].content)
+	return &frozen{
+		Version:     version,
+		GeneratedMs: cfg.NowMs,
+		Command:     cfg.Command,
+		Responses:   map[string]any{},
+		handler:     s.mux(),
+		limit:       cmp.Or(cfg.MaxBytes, DefaultMaxBytes) - page - 1024,
+	}
+}
+
+// ExportCell writes one cell of the only run directory that the server shows as an HTML page that
+// opens from disk: nothing of other cells is in it.
+func (s *Server) ExportCell(ctx context.Context, w io.Writer, of ledger.Cell, cfg ExportConfig) error {
+	directories, _ := s.locations()
+	if len(directories) != 1 {
+		return fmt.Errorf("a cell is one of a run directory, and %d are shown", len(directories))
+	}
+	return s.exportCell(ctx, w, directories[0], of, cfg)
+}
+
+func (s *Server) exportCell(ctx context.Context, w io.Writer, at location, of ledger.Cell, cfg ExportConfig) error {
+	f := s.newFrozen(cfg)
+	name := strings.Join([]string{component(of.TaskID), component(of.Arm), strconv.Itoa(of.RunIndex)}, "/")
+	address := "/api/experiments/" + at.id + "/cells/" + name
+	answer, err := f.answer(ctx, address)
+	if err != nil {
+		return err
+	}
+	f.put(address, pack(answer))
+	if f.bytes > f.limit {
+		return fmt.Errorf("the cell has %d bytes without its transcript: raise --max-bytes", f.bytes)
+	}
+	transcripts, err := tracesIn(answer)
+	if err != nil {
+		return err
+	}
+	if err := f.transcripts(ctx, transcripts); err != nil {
+		return err
+	}
+	f.Start = "#/x/" + at.id + "/" + name
+	return s.writePage(w, f)
+}
+
+// cellFile answers with one cell as a file.
+func (s *Server) cellFile(r *http.Request, at location) (any, error) {
+	run, err := strconv.Atoi(r.PathValue("run"))
+	if err != nil {
+		return nil, badRequest("run=" + quote(r.PathValue("run")) + ": want a number of at least 0")
+	}
+	of := ledger.Cell{TaskID: r.PathValue("task"), Arm: r.PathValue("arm"), RunIndex: run}
+	var out bytes.Buffer
+	err = s.exportCell(r.Context(), &out, at, of, ExportConfig{NowMs: time.Now().UnixMilli(), Command: "fit view"})
+	if err != nil {
+		return nil, err
+	}
+	name := strings.Map(func(r rune) rune {
+		if strings.ContainsRune(`/\:*?"<>|`, r) {
+			return '-'
+		}
+		return r
+	}, display.Name(fmt.Sprintf("%s-%s-%s-%d", at.name(), of.TaskID, of.Arm, run)))
+	return raw{kind: "text/html; charset=utf-8", content: out.Bytes(), name: name + ".html"}, nil
+}
+
+// tracesIn lists the traces that the answer about a cell names.
+func tracesIn(answer []byte) (ids []string, err error) {
+	var found struct {
+		Traces []traceRef `json:"traces"`
+	}
+	err = json.Unmarshal(answer, &found)
+	for _, t := range found.Traces {
+		ids = append(ids, t.Trace)
+	}
+	return ids, err
 }
 
 // experiment keeps a run directory with its cells and returns its traces, those of failures first.
@@ -138,19 +213,15 @@ func (f *frozen) experiment(ctx context.Context, s *Server, at location) ([]stri
 		if err != nil {
 			return nil, err
 		}
-		var found struct {
-			Traces []traceRef `json:"traces"`
-		}
-		if err := json.Unmarshal(answer, &found); err != nil {
+		traces, err := tracesIn(answer)
+		if err != nil {
 			return nil, err
 		}
 		if !f.fits(address, pack(answer)) {
 			f.Cells++
 			continue
 		}
-		for _, t := range found.Traces {
-			transcripts = append(transcripts, t.Trace)
-		}
+		transcripts = append(transcripts, traces...)
 	}
 	return transcripts, nil
 }
@@ -239,6 +310,9 @@ func (f *frozen) answer(ctx context.Context, address string) ([]byte, error) {
 		}
 		_ = json.Unmarshal(out.body.Bytes(), &said) // else it is empty
 		return nil, &problem{status: out.status, message: said.Error.Message}
+	}
+	if kind := out.header.Get("Content-Type"); imageKinds[kind] { // a page without a server shows it from its address
+		return []byte("data:" + kind + ";base64," + base64.StdEncoding.EncodeToString(out.body.Bytes())), nil
 	}
 	return out.body.Bytes(), nil
 }

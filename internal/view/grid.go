@@ -41,6 +41,9 @@ type cell struct {
 	StartMs    int64    `json:"startMs"`
 	Judge      string   `json:"judge"`
 	Checks     string   `json:"checks"`
+	Notes      int      `json:"notes,omitempty"`
+	Tags       []string `json:"tags,omitempty"`
+	Of         *cellOf  `json:"of,omitempty"` // where a cell of a comparison belongs
 }
 
 // runDir returns the directory of an attempt's files in the run directory.
@@ -159,12 +162,19 @@ func (c *cell) explain(run *report.Run) {
 
 func oneLine(text string) string { return display.CutRunes(display.Line(text), maxReason) }
 
-// arms returns the arms in the order of the plan, then those that only the ledger knows.
+// arms returns the arms in the order of the plan or of the report, then those that only the ledger
+// knows.
 func (s *snapshot) arms() []string {
 	var names []string
 	if s.plan != nil {
 		for _, arm := range s.plan.Arms {
 			names = append(names, arm.Name)
+		}
+	} else if s.report != nil {
+		for i := range s.report.Groups {
+			if arm := s.report.Groups[i].Provenance.Arm; !slices.Contains(names, arm) {
+				names = append(names, arm)
+			}
 		}
 	}
 	for _, c := range s.cells {
@@ -190,6 +200,9 @@ func (s *snapshot) live(status *control.Status) []cell {
 		if running[*c.name()] {
 			cells[i].State = stateRunning
 		}
+	}
+	if s.at.path != "" {
+		annotate(s.at.path, cells)
 	}
 	return cells
 }

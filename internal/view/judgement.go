@@ -1,11 +1,12 @@
 package view
 
 import (
-	"slices"
+	"path"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
-	"github.com/fit-eval/fit/internal/lazyregexp"
 	"github.com/fit-eval/fit/ledger"
 )
 
@@ -64,34 +65,47 @@ func voteOf(v *ledger.JudgeVote, changed *diff, id string) vote {
 	return shown
 }
 
-// place matches a file and a line as judges write them: even.sh:3, or even.sh:-3 for a removed
-// line.
-var citedPlace = lazyregexp.New(`([^\s:()\[\]"'` + "`" + `,]+):(-?\d{1,7})\b`)
+// maxCitations bounds the lines that one text is taken to name.
+const maxCitations = 100
 
-// citations finds the places of a diff that a text names. A place that the diff does not show is
-// left out: it cannot be marked.
+// citations finds the lines of a diff that a text names, as judges do: even.sh:3, or even.sh:-3 for
+// a removed line. They are looked for by name; what the text says is not read.
 func citations(text string, changed *diff) []citation {
 	found := []citation{}
 	if changed == nil {
 		return found
 	}
-	for _, match := range citedPlace.FindAllStringSubmatch(text, 100) {
-		line, err := strconv.Atoi(match[2])
-		if err != nil {
+	for i := range changed.Changes {
+		file := &changed.Changes[i]
+		named := file.Name
+		if !strings.Contains(text, named+":") { // judges may leave out the directory
+			named = path.Base(named)
+		}
+		if !strings.Contains(text, named+":") {
 			continue
 		}
-		for i := range changed.Changes {
-			file := &changed.Changes[i]
-			if file.Name != match[1] && !strings.HasSuffix(file.Name, "/"+match[1]) {
-				continue
+		for _, line := range file.Lines {
+			number := line.After
+			if line.Sign == "-" {
+				number = -line.Before
 			}
-			at := slices.IndexFunc(file.Lines, func(one diffLine) bool {
-				return line > 0 && one.After == line || line < 0 && one.Sign == "-" && one.Before == -line
-			})
-			if at >= 0 {
-				found = append(found, citation{File: file.Name, Line: line, Text: file.Lines[at].Text})
+			if number != 0 && hasPlace(text, named+":"+strconv.Itoa(number)) && len(found) < maxCitations {
+				found = append(found, citation{File: file.Name, Line: number, Text: line.Text})
 			}
 		}
 	}
 	return found
+}
+
+// hasPlace reports whether a text has a place that is no part of a longer one.
+func hasPlace(text, place string) bool {
+	for before, after, found := strings.Cut(text, place); found; before, after, found = strings.Cut(after, place) {
+		first, _ := utf8.DecodeRuneInString(after)
+		last, _ := utf8.DecodeLastRuneInString(before)
+		if !unicode.IsDigit(first) && !unicode.IsLetter(last) && !unicode.IsDigit(last) &&
+			!strings.ContainsRune("_-.", last) {
+			return true
+		}
+	}
+	return false
 }

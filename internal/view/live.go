@@ -65,6 +65,9 @@ func (s *Server) pollStatus(ctx context.Context, at location) *control.Status {
 	if ok && time.Since(last.at) < statusFor {
 		return last.status
 	}
+	if at.path == "" {
+		return nil
+	}
 	var status *control.Status
 	if _, err := os.Lstat(path.Join(at.path, control.SocketFile)); err == nil {
 		limit, cancel := context.WithTimeout(ctx, askLimit)

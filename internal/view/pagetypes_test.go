@@ -76,6 +76,8 @@ func newTypeWriter() *typeWriter {
 		"Report.groups",
 		"FileChange.lines",
 		"Diff.changes",
+		"CellDetail.notes",
+		"ExperimentDetail.views",
 	} {
 		never[name] = true
 	}
@@ -139,6 +141,7 @@ func newTypeWriter() *typeWriter {
 			reflect.TypeFor[versus.AgentSummary]():    "AgentSummary",
 			reflect.TypeFor[versus.Pair]():            "Pair",
 			reflect.TypeFor[versus.EvalReport]():      "EvalReport",
+			reflect.TypeFor[note]():                   "Note",
 		},
 		written: map[reflect.Type]string{
 			reflect.TypeFor[stats.AtK]():    "{ est: number; lo: number; hi: number } | { error: string }",
@@ -146,7 +149,8 @@ func newTypeWriter() *typeWriter {
 			reflect.TypeFor[report.Value](): "unknown",
 		},
 		fields: map[string]string{
-			"Experiment.kind":  `"benchmark" | "versus"`,
+			"Experiment.kind":  `"benchmark" | "versus" | "comparison"`,
+			"Note.seal":        `"own" | "foreign" | "unsigned" | "altered"`,
 			"Experiment.state": `"running" | "complete" | "incomplete" | "damaged" | "empty"`,
 			"Status.state":     `"running" | "paused" | "stopping" | "ended"`,
 			"Cell.state":       "Outcome",

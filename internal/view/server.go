@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/fit-eval/fit/internal/query"
@@ -40,6 +41,10 @@ type Config struct {
 	Allow []string
 	// Key is the user's key that signs ledgers, for checking signatures; nil is none.
 	Key *ledger.SigningKey
+	// NewKey makes that key where a note is to be signed and there is none; nil makes none.
+	NewKey func() *ledger.SigningKey
+	// Author is the name under which the user writes notes.
+	Author string
 }
 
 // Path is a file or directory that the user gave.
@@ -66,6 +71,7 @@ type Server struct {
 	end      context.CancelFunc
 	compared *snapshot // of the groups that are compared; nil if none are
 	work     sync.WaitGroup
+	made     atomic.Pointer[ledger.SigningKey] // the user's key, if it was made here
 }
 
 // New checks the paths and returns a server for them.

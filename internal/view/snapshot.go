@@ -61,6 +61,9 @@ func stampOf(dir string) string {
 
 // load reads a run directory. Problems are part of the answer.
 func (server *Server) load(at location) *snapshot {
+	if len(at.sides) > 0 {
+		return server.loadComparison(at)
+	}
 	allow := server.cfg.Allow
 	s := &snapshot{
 		at:       at,
@@ -84,10 +87,9 @@ func (server *Server) load(at location) *snapshot {
 	for _, r := range s.found.Records {
 		s.attempts[r.Cell()] = append(s.attempts[r.Cell()], r)
 	}
-	s.found.Allow, s.signers = allow, s.found.Signers(server.cfg.Key)
-	auditor := results.Auditor{Dialects: server.cfg.Dialects, Prices: server.cfg.Prices}
+	s.found.Allow, s.signers = allow, s.found.Signers(server.key())
 	if len(s.found.Records) > 0 || s.found.NothingPlanned() {
-		if s.report, err = s.found.Build(server.ctx, auditor, shownK, true); err != nil {
+		if s.report, err = s.found.Build(server.ctx, server.auditor(), shownK, true); err != nil {
 			s.problem = plain(at, err)
 		}
 	}
@@ -247,7 +249,7 @@ func (s *Server) snapshot(at location) *snapshot {
 	if s.compared != nil && at.id == s.compared.at.id {
 		return s.compared
 	}
-	stamp := stampOf(at.path)
+	stamp := at.stamp()
 	c := &s.cache
 	if known := c.snapshot(at.id, stamp); known != nil {
 		return known

@@ -98,7 +98,8 @@ func TestReadable(t *testing.T) {
 	chromium(t).run(t, "readable", map[string]any{"url": serve(t, c.save(t))})
 }
 
-// An image that is none, and one that may hold a script, are not shown as images.
+// An image that is none, and one that may hold a script, are not shown as images, neither on the page
+// nor in a file.
 func TestImages(t *testing.T) {
 	t.Parallel()
 	b := chromium(t)
@@ -114,7 +115,10 @@ func TestImages(t *testing.T) {
 		image("image/png", pixel), image("image/svg+xml", "PHN2ZyBvbmxvYWQ9YWxlcnQoMSk+"),
 		map[string]any{"type": "text", "text": "beside the image"},
 	}, false)
-	b.run(t, "images", map[string]any{"url": serve(t, c.save(t)), "shown": 2, "text": "beside the image"})
+	path := c.save(t)
+	b.run(t, "images", map[string]any{"url": serve(t, path), "shown": 2, "text": "beside the image"})
+	file := exported(t, "trace", "export", path, "--format", "html")
+	b.run(t, "images", map[string]any{"path": file, "shown": 2, "text": "beside the image"})
 }
 
 // hostileDiff changes files with names that mean something to programs.

@@ -30,7 +30,7 @@ import (
 
 func newList(con *console.Console) *cobra.Command {
 	var family string
-	var verify bool
+	var verify, written bool
 	var key string
 	var format console.Format
 	var from experimentcli.From
@@ -39,12 +39,15 @@ func newList(con *console.Console) *cobra.Command {
 		Short: "List the tasks of a family, or the cells of a run directory or of results of another harness",
 		Example: `  fit-benchmark list --family my-family
   fit-benchmark list benchmark-runs
-  fit-benchmark list benchmark-runs --verify`,
+  fit-benchmark list benchmark-runs --verify
+  fit-benchmark list benchmark-runs --notes --format json`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
 			switch {
 			case family != "" && len(args) == 0:
 				return listFamily(command.Context(), con, family, format.Value)
+			case family == "" && len(args) == 1 && written:
+				return listNotes(con, args[0], format.JSON())
 			case family == "" && len(args) == 1 && verify:
 				return verifyRuns(con, args[0], key)
 			case family == "" && len(args) == 1:
@@ -58,6 +61,8 @@ func newList(con *console.Console) *cobra.Command {
 	command.Flags().BoolVar(&verify, "verify", false,
 		"compare traces, diffs and graders' output of a run directory with the hashes in its ledger instead; exit 1 "+
 			"if one differs")
+	command.Flags().BoolVar(&written, "notes", false,
+		"list the notes, tags and saved views that people wrote in fit view instead, with who signed each")
 	command.Flags().StringVar(&key, "key", "",
 		"with --verify: the key that must have signed the ledger (default: yours)")
 	format.Register(command.Flags(), "output format")

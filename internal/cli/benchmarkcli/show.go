@@ -1,11 +1,15 @@
 package benchmarkcli
 
 import (
+	"strings"
+
 	"github.com/spf13/cobra"
 
 	"github.com/fit-eval/fit/internal/agent"
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/cli/experimentcli"
+	"github.com/fit-eval/fit/internal/cli/viewcli"
+	"github.com/fit-eval/fit/ledger"
 )
 
 func newShow(con *console.Console, registry *agent.Registry) *cobra.Command {
@@ -18,12 +22,24 @@ what to do about it, the agent's last turns, the cost, the files, and the comman
 files of the project and of the arm reached the model, where in its prompt, at how many tokens per call, and whether
 they were opened; what comes with the agent; and the evidence about the work.`,
 		Example: `  fit-benchmark show benchmark-runs count-words/after/0
-  fit-benchmark show benchmark-runs count-words/after/0 --format json`,
+  fit-benchmark show benchmark-runs count-words/after/0 --format json
+  fit-benchmark show benchmark-runs count-words/after/0 --format html > cell.html`,
 		Args: experimentcli.ShowArgs,
 		RunE: func(command *cobra.Command, args []string) error {
-			return experimentcli.ShowCell(command.Context(), con, registry, args[0], args[1], format.JSON())
+			if format.Value != formatHTML {
+				return experimentcli.ShowCell(command.Context(), con, registry, args[0], args[1], format.JSON())
+			}
+			task, arm, run, ok := experimentcli.SplitCell(args[1])
+			if !ok {
+				return console.Usagef("%s: name the run as TASK/ARM/RUN", args[1])
+			}
+			of := ledger.Cell{TaskID: task, Arm: arm, RunIndex: run}
+			return viewcli.ExportCell(command.Context(), con.Stdout,
+				viewcli.Config(con, registry.Dialects(), args[:1]), of,
+				"fit-benchmark show "+strings.Join(args, " ")+" --format html")
 		},
 	}
-	format.Register(command.Flags(), "output format; json is a cell of an EvalReport (fit versus schema)")
+	format.Register(command.Flags(), "output format; json is a cell of an EvalReport (fit versus schema), html a "+
+		"self-contained file to share", console.FormatText, console.FormatJSON, formatHTML)
 	return command
 }

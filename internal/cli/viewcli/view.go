@@ -3,6 +3,7 @@ package viewcli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,6 +27,7 @@ import (
 	"github.com/fit-eval/fit/internal/report/results"
 	"github.com/fit-eval/fit/internal/scratch"
 	"github.com/fit-eval/fit/internal/view"
+	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/redact"
 	"github.com/fit-eval/fit/session"
 )
@@ -143,6 +145,8 @@ func Config(con *console.Console, dialects session.Dialects, paths []string, fro
 		Prices:   con.Prices(),
 		Redactor: redactor,
 		Key:      experimentcli.OwnKey(con),
+		NewKey:   func() *ledger.SigningKey { return experimentcli.SigningKey(con) },
+		Author:   cmp.Or(con.Getenv("USER"), con.Getenv("LOGNAME"), "user "+strconv.Itoa(os.Getuid())),
 	}
 	var kept *scratch.Dir
 	remove = func() error {
@@ -187,6 +191,16 @@ func isForeign(path string, from *foreign.Options) bool {
 		return err == nil
 	}
 	return format != ""
+}
+
+// ExportCell writes one cell of a run directory as one page that opens from disk.
+func ExportCell(ctx context.Context, w io.Writer, cfg view.Config, of ledger.Cell, command string) error {
+	server, err := view.New(cfg)
+	if err != nil {
+		return console.Exit(console.ExitUsage, plain(err))
+	}
+	err = server.ExportCell(ctx, w, of, view.ExportConfig{Command: command, NowMs: time.Now().UnixMilli()})
+	return errors.Join(err, server.Close())
 }
 
 // Export writes paths as one page that opens from disk.

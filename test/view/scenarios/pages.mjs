@@ -254,3 +254,99 @@ export async function scrollGrid(page, args) {
     check(now.top >= -1 || y > height - 1700, `the head is ${-now.top} pixels above the window at ${y}`);
   }
 }
+
+/** Two experiments are chosen in the list and compared; what was chosen is in the address. */
+export async function compareTwo(page, args) {
+  await open(page, args);
+  await firstExperiment(page, args.names[0]);
+  for (const name of args.names) await page.getByLabel("Compare " + name, { exact: true }).check();
+  for (const [i, name] of args.names.entries()) await page.getByLabel("Arm of " + name, { exact: true }).selectOption(args.arms[i]);
+  await accessible(page, "the list with a choice");
+  await page.reload();
+  for (const name of args.names) check(await page.getByLabel("Compare " + name, { exact: true }).isChecked(), name + " is still chosen after a reload");
+  await click(page, page.locator(".compare a"));
+  await page.waitForSelector("table.grid tfoot .whisker circle");
+  await accessible(page, "a comparison");
+  const head = { sentence: await page.locator("h1").innerText(), claim: await page.locator(".claim").innerText(), overall: await page.locator("table.grid tfoot").innerText() };
+  await click(page, page.locator("table.grid .marks a").last());
+  await page.waitForSelector(".transcript .entry");
+  return { ...head, crumbs: await texts(page, ".crumbs li") };
+}
+
+/** Somebody writes a note, slowly; it is text, it marks its cell, tags are found, and it can be removed. */
+export async function note(page, args) {
+  await open(page, args);
+  const id = await firstExperiment(page);
+  const cell = `#/x/${id}/even/after/0`;
+  await page.evaluate((to) => (location.hash = to), cell);
+  await page.waitForSelector(".transcript .entry");
+  await page.getByLabel("Note", { exact: true }).pressSequentially(args.text, { delay: 20 });
+  await page.getByLabel("Tags").pressSequentially("flaky, to-read", { delay: 20 });
+  await click(page, page.getByRole("button", { name: "Save note" }));
+  await page.waitForSelector("article.note");
+  await accessible(page, "a cell with a note");
+  const said = await page.locator("article.note").innerText();
+  equal(await page.getByLabel("Note", { exact: true }).inputValue(), "", "the draft after saving");
+  const waiting = page.waitForEvent("download");
+  await click(page, page.getByText("share as one file"));
+  const file = await waiting;
+  await file.saveAs(args.path);
+  await page.evaluate((to) => (location.hash = to), `#/x/${id}?q=flaky`);
+  await page.waitForSelector(".marks a.noted");
+  equal(await texts(page, "table.grid tbody td.task"), ["even"], "tasks with the tag");
+  equal(await texts(page, "table.grid tbody .tag"), ["flaky", "to-read"], "the tags in the grid");
+  await page.evaluate((to) => (location.hash = to), cell);
+  await page.waitForSelector("article.note");
+  if (args.kept) return { said, name: file.suggestedFilename() };
+  await click(page, page.locator("article.note button"));
+  await page.waitForSelector("article.note", { state: "detached" });
+  return { said, name: file.suggestedFilename() };
+}
+
+/** A cell that was saved as a file: what was said about it is there, and no way to what is not. */
+export async function cellFile(page, args) {
+  await page.goto("file://" + args.path);
+  await page.waitForSelector(".transcript .entry.assistant");
+  await accessible(page, "a cell in a file");
+  equal(await page.locator("header.bar nav a").count(), 1, "links to pages that are not in the file");
+  equal(await page.locator("main form, main textarea").count(), 0, "forms that lead nowhere");
+  return page.locator("main").innerText();
+}
+
+/** Columns are chosen, the choice is in the address, and the address is kept as a view. */
+export async function columns(page, args) {
+  await open(page, args);
+  const id = await firstExperiment(page);
+  await page.evaluate((to) => (location.hash = to), "#/x/" + id);
+  await page.waitForSelector("table.grid tbody tr");
+  const head = () => texts(page, "table.grid thead th");
+  const before = await head();
+  await click(page, page.locator(".menu summary"));
+  await accessible(page, "the choice of columns");
+  await page.locator(".menu").getByLabel("tokens").check();
+  await page.locator(".menu").getByLabel("turns").uncheck();
+  await page.waitForFunction(() => location.hash.includes("columns="));
+  const chosen = await head();
+  equal(chosen, [...before.filter((h) => h !== "turns"), "tokens"], "the columns");
+  await click(page, page.getByRole("button", { name: "tokens" }));
+  await page.waitForFunction(() => location.hash.includes("sort=tokens"));
+  await page.reload();
+  await page.waitForSelector("table.grid tbody tr");
+  equal((await head()).map((h) => h.replace(/ [↑↓]/, "")), chosen.map((h) => h.replace(/ [↑↓]/, "")), "the columns after a reload");
+  await click(page, page.getByRole("button", { name: "copy link" }));
+  const copied = await page.evaluate(() => navigator.clipboard.readText());
+  equal(copied, page.url(), "the link");
+  await click(page, page.getByRole("button", { name: "save view" }));
+  await page.getByLabel("Name of the view").fill("by tokens");
+  await click(page, page.getByRole("button", { name: "Save", exact: true }));
+  const saved = page.locator(".views a", { hasText: "by tokens" });
+  await saved.waitFor();
+  await page.evaluate((to) => (location.hash = to), "#/x/" + id);
+  await page.waitForFunction(() => !location.hash.includes("columns="));
+  equal(await head(), before, "the columns without a choice");
+  await click(page, saved);
+  await page.waitForFunction(() => location.hash.includes("sort=tokens"));
+  await accessible(page, "a saved view");
+  await click(page, page.getByLabel("Remove the view by tokens"));
+  await saved.waitFor({ state: "detached" });
+}

@@ -115,7 +115,9 @@ export async function earlyLink(page, args) {
 
 /** Images are shown, of the kinds that cannot hold a script, and only those. */
 export async function images(page, args) {
-  await openTrace(page, args);
+  if (args.path) await page.goto("file://" + args.path);
+  else await openTrace(page, args);
+  await page.waitForSelector(".entry");
   const folds = page.locator(".entry details:not([open]) > summary");
   while (await folds.count()) await folds.first().click();
   await page.waitForFunction((n) => [...document.querySelectorAll("img.picture")].filter((i) => i.complete && i.naturalWidth === 1).length === n, args.shown);
@@ -127,7 +129,7 @@ export async function images(page, args) {
 /** A trace that grows: nothing moves, a pill says how many are new, and it leads to them. */
 export async function grows(page, args) {
   await openTrace(page, args);
-  await page.waitForFunction(() => /\d+ entries/.test(document.body.innerText));
+  await page.waitForFunction(() => /\d+ entr(y|ies)/.test(document.body.innerText));
   const before = await page.evaluate(() => document.querySelector(".scroller").scrollTop);
   await page.evaluate(() => (document.title = "ready"));
   await page.waitForSelector(".pill");

@@ -65,6 +65,11 @@ async function thaw(stored: unknown): Promise<unknown> {
   return new Response(stream).json();
 }
 
+/** Reports whether an answer can be had: an exported file holds only some. */
+export function has(address: string): boolean {
+  return !frozen || frozen.responses[address] !== undefined;
+}
+
 export function post<T>(address: string, body: unknown): Promise<T> {
   return api<T>(address, {
     method: "POST",

@@ -2,7 +2,7 @@
 import type { ComponentChildren, JSX } from "preact";
 import { useState } from "preact/hooks";
 import { coloured } from "./ansi";
-import { frozen, url } from "./api";
+import { frozen, has, url } from "./api";
 import { changesIn, EditView } from "./edits";
 import { absolute, bytes, count, cutMiddle, duration, short, visible } from "./format";
 import { Markdown } from "./markdown";
@@ -186,7 +186,7 @@ function CallEnd(props: { result?: CallOutcome | null }): JSX.Element {
   if (!result) return <span class="soft end">no result</span>;
   return (
     <span class="end">
-      {(result.isError || result.exitCode) && <span class="fail-text">✕ {typeof result.exitCode === "number" ? "" : "error"} </span>}
+      {(result.isError || !!result.exitCode) && <span class="fail-text">✕ {typeof result.exitCode === "number" ? "" : "error"} </span>}
       {typeof result.exitCode === "number" && <span class={result.exitCode ? "fail-text" : "soft"}>exit {result.exitCode} </span>}
       <span class="soft">{typeof result.durationMs === "number" ? duration(result.durationMs) : ""}</span>
     </span>
@@ -324,6 +324,7 @@ function Marked(props: { text: string; marker: RegExp | null }): JSX.Element {
 
 function Image(props: { trace: string; picture: Picture }): JSX.Element {
   const { n, block } = props.picture;
-  if (frozen) return <p class="soft">An image; fit view shows it.</p>;
-  return <img class="picture" loading="lazy" alt={`image in entry ${n}`} src={url("trace/image", [["trace", props.trace], ["n", n], ["block", block]])} />;
+  const address = url("trace/image", [["trace", props.trace], ["n", n], ["block", block]]);
+  if (!has(address)) return <p class="soft">An image; fit view shows it.</p>;
+  return <img class="picture" loading="lazy" alt={`image in entry ${n}`} src={frozen ? String(frozen.responses[address]) : address} />;
 }

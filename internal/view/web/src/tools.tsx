@@ -3,7 +3,7 @@ import type { JSX } from "preact";
 import { useRef } from "preact/hooks";
 import type { Criteria } from "./find";
 import { lowerBound } from "./find";
-import { visible, whole } from "./format";
+import { count as counted, visible, whole } from "./format";
 import { useKeys } from "./keys";
 import { place, setQuery } from "./router";
 import type { Store } from "./store";
@@ -58,7 +58,7 @@ export function Tools(props: ToolsProps): JSX.Element {
         next error
       </button>
       <span class="soft push" role="status">
-        {props.filtered ? shownCount(props.filtered, props.store.total.value) : indexing ? "reading the whole trace…" : props.store.total.value === null ? "" : `${whole(props.store.total.value)} entries`}
+        {props.filtered ? shownCount(props.filtered, props.store.total.value) : indexing ? "reading the whole trace…" : props.store.total.value === null ? "" : counted(props.store.total.value, "entry", "entries")}
       </span>
     </div>
   );

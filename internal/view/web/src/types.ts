@@ -125,6 +125,9 @@ export interface Cell {
   startMs: number;
   judge: string;
   checks: string;
+  notes?: number;
+  tags?: string[];
+  of?: { experiment: string; arm: string };
 }
 
 export interface CellDetail {
@@ -147,6 +150,7 @@ export interface CellDetail {
   hasCalls: boolean;
   hasPrompts: boolean;
   hasPanel: boolean;
+  notes: Note[];
   problems: string[] | null;
 }
 
@@ -324,7 +328,7 @@ export interface Experiment {
   id: string;
   name: string;
   dir: string;
-  kind: "benchmark" | "versus";
+  kind: "benchmark" | "versus" | "comparison";
   state: "running" | "complete" | "incomplete" | "damaged" | "empty";
   problem?: string;
   stopped?: string;
@@ -360,6 +364,7 @@ export interface ExperimentDetail {
   plan: Plan | null;
   repeat: string;
   live: Status | null;
+  views: Note[];
 }
 
 export interface ExperimentList {
@@ -517,6 +522,24 @@ export interface Milestone {
   timestampMs: number;
   turnIndex: number;
   elapsedMs: number;
+}
+
+export interface Note {
+  id: string;
+  atMs: number;
+  by: string;
+  task?: string;
+  arm?: string;
+  run: number;
+  record?: string;
+  text?: string;
+  tags?: string[];
+  view?: string;
+  removes?: string;
+  key?: string;
+  signature?: string;
+  seal: "own" | "foreign" | "unsigned" | "altered";
+  stale?: boolean;
 }
 
 export interface PageOfEntries {

@@ -68,6 +68,11 @@ interface LinkProps {
   children: ComponentChildren;
 }
 
+/** The address of a cell; one of a comparison belongs to its own experiment. */
+export function cellPath(id: string, c: { task: string; arm: string; run: number; of?: { experiment: string; arm: string } }): (string | number)[] {
+  return ["x", c.of?.experiment ?? id, c.task, c.of?.arm ?? c.arm, c.run];
+}
+
 /** A link inside the application. */
 export function Link(props: LinkProps): JSX.Element {
   return (

@@ -3,7 +3,7 @@ import type { JSX } from "preact";
 import { Chart, costAgainstQuality, spread, turnCounts, type CostPoint, type Measured, type Median } from "../charts";
 import { absolute, count, cutMiddle, duration, factor, money, percent, unknown, visible, whole } from "../format";
 import type { Cells, CheckRate, Comparison, ExperimentDetail, Group, Ratio } from "../types";
-import { Copy, Empty, Link, Mark, Name, type Range } from "../ui";
+import { cellPath, Copy, Empty, Link, Mark, Name, type Range } from "../ui";
 import { toneOf } from "./experiments";
 
 function armOf(g: Group): string {
@@ -249,7 +249,7 @@ export function Errors(props: { id: string; cells: Cells; groups: Group[] }): JS
                   <tr key={`${c.task}/${c.arm}/${c.run}`}>
                     <td>
                       <Mark outcome={c.state} />{" "}
-                      <Link to={["x", props.id, c.task, c.arm, c.run]}>
+                      <Link to={cellPath(props.id, c)}>
                         <Name text={`${c.task} ▸ ${c.arm} ▸ run ${c.run}`} max={56} />
                       </Link>
                     </td>

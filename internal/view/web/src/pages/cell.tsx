@@ -1,7 +1,7 @@
 // One cell: the outcome, and its evidence row by row down to the transcript.
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { useApi, url } from "../api";
+import { frozen, has, useApi, url } from "../api";
 import { Chart, tokensPerTurn, type TurnTokens } from "../charts";
 import { Diff } from "../diff";
 import { absolute, bytes, count, duration, money, short, visible } from "../format";
@@ -19,11 +19,11 @@ import { SideBySide } from "./compare";
 import { citedBy, Evidence, Milestones, PanelVotes, Votes } from "./evidence";
 import { began } from "./grid";
 import { CellControls } from "./live";
+import { Notes } from "./notes";
 
 export function CellPage(props: { id: string; task: string; arm: string; run: string }): JSX.Element {
   const attempt = place.value.query.get("attempt") ?? undefined;
-  const path = ["experiments", props.id, "cells", props.task, props.arm, props.run].map(encodeURIComponent).join("/");
-  const { data, failure, reload } = useApi<CellDetail>(url(path, [["attempt", attempt]]));
+  const { data, failure, reload } = useApi<CellDetail>(url(addressOf(props.id, props), [["attempt", attempt]]));
   const [shown, setShown] = useState<CellDetail | undefined>(undefined);
   const [status, setStatus] = useState<Status | null>(null);
   if (data && data !== shown) setShown(data);
@@ -38,7 +38,7 @@ export function CellPage(props: { id: string; task: string; arm: string; run: st
     },
   });
   const crumbs = [
-    { text: detail?.experiment.name ?? "experiment", to: ["x", props.id] },
+    { text: detail?.experiment.name ?? "experiment", to: has(url(`experiments/${encodeURIComponent(props.id)}`)) ? ["x", props.id] : undefined },
     { text: props.task },
     { text: props.arm },
     { text: `run ${props.run}` },
@@ -76,14 +76,18 @@ export function CellPage(props: { id: string; task: string; arm: string; run: st
       <Page title={`${props.task} ▸ ${props.arm} ▸ run ${props.run}`} wide>
         {failure && <Problem message={failure.message}>{failure.hint}</Problem>}
         {!detail && !failure && <Reading />}
-        {detail && <Body id={props.id} detail={detail} />}
+        {detail && <Body id={props.id} detail={detail} onChange={reload} />}
       </Page>
     </>
   );
 }
 
+function addressOf(id: string, of: { task: string; arm: string; run: string | number }): string {
+  return ["experiments", id, "cells", of.task, of.arm, of.run].map(encodeURIComponent).join("/");
+}
+
 function StepTo(props: { id: string; to: CellId | null | undefined; text: string; keys: string }): JSX.Element {
-  const { to } = props;
+  const to = props.to && has(url(addressOf(props.id, props.to))) ? props.to : null;
   if (!to) return <span class="soft no-print">{props.text}</span>;
   return (
     <Link class="no-print" to={["x", props.id, to.task, to.arm, to.run]} title={visible(`${to.task} ▸ ${to.arm} ▸ run ${to.run}  (${props.keys})`)}>
@@ -92,7 +96,7 @@ function StepTo(props: { id: string; to: CellId | null | undefined; text: string
   );
 }
 
-function Body(props: { id: string; detail: CellDetail }): JSX.Element {
+function Body(props: { id: string; detail: CellDetail; onChange: () => void }): JSX.Element {
   const { detail } = props;
   const main = detail.traces?.find((t) => t.role === "agent") ?? detail.traces?.[0];
   const panel = usePanel(props.id, detail);
@@ -101,13 +105,16 @@ function Body(props: { id: string; detail: CellDetail }): JSX.Element {
   const citations = useMemo(() => [...(detail.judge?.votes ?? []).flatMap((v) => v.citations ?? []), ...citedBy(panel)], [detail.judge, panel]);
   return (
     <>
-      <Outcome detail={detail} />
+      <Outcome id={props.id} detail={detail} />
       <Warnings list={detail.problems} />
       <Part title="What the agent was asked" aside={given ? `context ${visible(given.context)}` : ""}>
         <Asked trace={main?.trace} prompt={overview && overview.taskPrompt} given={given} />
       </Part>
       <Part title="Evidence">
         <Evidence detail={detail} />
+      </Part>
+      <Part title="Notes">
+        <Notes id={props.id} detail={detail} onChange={props.onChange} />
       </Part>
       {detail.milestones?.length ? (
         <Part title="Milestones">
@@ -179,7 +186,7 @@ function running(detail: CellDetail): boolean {
   return detail.cell.state === "running" || detail.cell.state === "waiting";
 }
 
-function Outcome(props: { detail: CellDetail }): JSX.Element {
+function Outcome(props: { id: string; detail: CellDetail }): JSX.Element {
   const { cell } = props.detail;
   const facts = !began(cell)
     ? [cell.state === "error" || cell.state === "retry" ? "the agent never began" : ""]
@@ -197,6 +204,13 @@ function Outcome(props: { detail: CellDetail }): JSX.Element {
         <code>{visible(`${cell.task}/${cell.arm}/${cell.run}`)}</code> <Copy text={`${cell.task}/${cell.arm}/${cell.run}`} label="copy" />
         {cell.startMs > 0 && <> started {absolute(cell.startMs)}</>}
       </p>
+      {!frozen && (
+        <p class="no-print">
+          <a href={url(addressOf(props.id, cell) + "/file")} download>
+            share as one file
+          </a>
+        </p>
+      )}
     </div>
   );
 }

@@ -1,6 +1,6 @@
 // The decision: the claim, its confidence interval and the cost.
 import type { JSX } from "preact";
-import { count, factor, money, percent, points, prose, upper, visible } from "../format";
+import { count, factor, money, percent, points, prose, upper, visible, whole } from "../format";
 import type { ExperimentDetail, Factor, FamilyComparison, Group } from "../types";
 import { Link, Name, rateLabel, Warnings, Whisker } from "../ui";
 import { ClaimWord, toneOf } from "./experiments";
@@ -30,7 +30,7 @@ export function Decision(props: { detail: ExperimentDetail }): JSX.Element {
             <span class="num">{g.passRate ? percent(g.passRate.est) : "–"}</span>
             <Whisker value={g.passRate} from={0} to={1} width={220} tone={toneOf(i)} label={rateLabel(g.name, g.passRate)} />
             <span class="soft of-runs">
-              {g.totals.passed} of {count(g.totals.runs, "run")}
+              {whole(g.totals.passed)} of {count(g.totals.runs, "run")}
             </span>
           </div>
         ))}
@@ -67,7 +67,7 @@ function FlowPicture(props: { groups: Group[] }): JSX.Element | null {
               const why = field === "retried" ? Object.entries(g.flow?.why ?? {}).map(([what, times]) => `${what} ${times}`) : [];
               return (
                 <td key={name} class="num" title={visible(why.join(", "))}>
-                  {n}
+                  {whole(n)}
                   <meter value={n} max={g.flow?.planned ?? 1} aria-label={visible(`${g.name}: ${n} ${name}`)} />
                 </td>
               );
@@ -106,7 +106,7 @@ function Claim(props: { detail: ExperimentDetail; groups: Group[] }): JSX.Elemen
     <>
       <h1 class="sentence">
         <span class={tone}>{visible(head)}. </span>
-        {prose(upper(text))}.
+        {prose(groups.some((g) => text.startsWith(g.name)) ? text : upper(text))}.
       </h1>
       <p>{prose((evidence ?? []).join(" · "))}</p>
       {rest?.map((why) => (
@@ -123,7 +123,7 @@ function Causes(props: { groups: Group[] }): JSX.Element {
       {props.groups.flatMap((g) =>
         (g.causes ?? []).map((c) => (
           <p key={`${g.name}/${c.class}/${c.cause ?? ""}`}>
-            {count(c.runs, "run")} of {visible(g.provenance.arm || g.name)} without a verdict ({visible(c.class)}): {visible(c.message)}
+            {count(c.runs, "run")} of {visible(g.provenance.arm || g.name)} without a verdict ({visible(c.class)}){c.message ? `: ${visible(c.message)}` : "."}
             {c.wayOut && <span class="soft"> What to do: {c.wayOut}.</span>}
           </p>
         )),
@@ -233,7 +233,7 @@ function TreatmentLines(props: { detail: ExperimentDetail; groups: Group[] }): J
   const { comparison: c, family } = props.detail;
   const lines: string[] = [];
   if (c) {
-    if (c.differs?.length) lines.push(`${c.b.arm} differs from ${c.a.arm} in: ${c.differs.join(", ")}`);
+    if (c.differs?.length) lines.push(`${props.groups[1]?.name ?? c.b.arm} differs from ${props.groups[0]?.name ?? c.a.arm} in: ${c.differs.join(", ")}`);
     const vendor = (c.requestDifferences ?? []).filter((d) => d.undeclared);
     if (vendor.length) lines.push("comes with the agent or model: " + vendor.map((d) => d.what).join(", "));
     lines.push(...(c.treatment?.lines ?? []));

@@ -109,7 +109,7 @@ export function Milestones(props: { list: NonNullable<CellDetail["milestones"]>;
               <td>{props.trace && entry !== undefined ? <Link to={["trace", props.trace]} query={{ at: String(entry) }}>{word}</Link> : word}</td>
               <td class="num">{duration(m.elapsedMs)}</td>
               <td>
-                <svg class="stop" width="480" height="16" role="img" aria-label={`${word} after ${duration(m.elapsedMs)} of ${duration(whole)}`}>
+                <svg class="stop" viewBox="0 0 480 16" role="img" aria-label={`${word} after ${duration(m.elapsedMs)} of ${duration(whole)}`}>
                   <path d="M4 8H476" stroke="var(--line)" />
                   <path d={`M4 8H${4 + (472 * m.elapsedMs) / whole}`} stroke="var(--strong-line)" />
                   <circle cx={4 + (472 * m.elapsedMs) / whole} cy="8" r="4" fill="var(--ink)" />

@@ -12,6 +12,7 @@ import { Checks, CostAndQuality, Errors, HowItWasRun, TimeAndTurns } from "./ana
 import { Decision, Pairs } from "./decision";
 import { Grid } from "./grid";
 import { Controls, LiveLine, RunningCells } from "./live";
+import { Views } from "./notes";
 import { PlanMore } from "./plan";
 
 const tabs = [
@@ -58,7 +59,7 @@ export function ExperimentPage(props: { id: string }): JSX.Element {
       <Page title={name} wide>
         {detail.failure && <Problem message={detail.failure.message}>{detail.failure.hint}</Problem>}
         {!detail.failure && !detail.data && <Reading />}
-        {detail.data && <Body id={props.id} detail={detail.data} cells={merged} forest={forest.data} live={live} onStatus={setStatus} />}
+        {detail.data && <Body id={props.id} detail={detail.data} cells={merged} forest={forest.data} live={live} onStatus={setStatus} onChange={detail.reload} />}
       </Page>
     </>
   );
@@ -98,6 +99,7 @@ interface BodyProps {
   forest?: Forest;
   live: Status | null;
   onStatus: (status: Status) => void;
+  onChange: () => void;
 }
 
 function Body(props: BodyProps): JSX.Element {
@@ -107,9 +109,9 @@ function Body(props: BodyProps): JSX.Element {
     return (
       <>
         <h1>{visible(e.name)}</h1>
-        <Empty title={e.state === "damaged" ? "This run directory cannot be read." : "Nothing has been run here yet."}>
+        <Empty title={e.kind === "comparison" ? "These two cannot be compared." : e.state === "damaged" ? "This run directory cannot be read." : "Nothing has been run here yet."}>
           <p>{visible(e.problem ?? "")}</p>
-          <p>Results appear as soon as the first cell has ended.</p>
+          {e.kind !== "comparison" && <p>Results appear as soon as the first cell has ended.</p>}
           {detail.repeat && <code>{visible(detail.repeat)}</code>}
         </Empty>
       </>
@@ -141,17 +143,19 @@ function Trouble(props: { detail: ExperimentDetail }): JSX.Element | null {
 
 function Tabs(props: BodyProps): JSX.Element {
   const current = place.value.query.get("tab") ?? "";
-  const versus = props.detail.experiment.kind === "versus" || (props.cells?.arms.length ?? 0) > 1;
+  const { kind } = props.detail.experiment;
+  const versus = kind === "versus" || (kind !== "comparison" && (props.cells?.arms.length ?? 0) > 1);
   return (
     <>
       <nav class="tabs" aria-label="Views of this experiment">
         {tabs.map(([tab, text]) => (
-          <Link key={tab} to={["x", props.id]} query={{ ...Object.fromEntries(place.value.query), tab }} current={tab === current}>
+          (tab === "plan" || tab === "run") && props.detail.experiment.kind === "comparison" ? null : <Link key={tab} to={["x", props.id]} query={{ ...Object.fromEntries(place.value.query), tab }} current={tab === current}>
             {text}
           </Link>
         ))}
         {versus && <Link to={["versus", props.id]}>head to head</Link>}
       </nav>
+      {props.detail.experiment.kind !== "comparison" && <Views id={props.id} list={props.detail.views} onChange={props.onChange} />}
       <Tab tab={current} {...props} />
     </>
   );

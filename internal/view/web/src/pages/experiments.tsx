@@ -89,6 +89,7 @@ function List(props: { experiments: Experiment[] }): JSX.Element | null {
           </span>
         </div>
       )}
+      <Compare experiments={props.experiments} />
       <div class="scroll">
         <table class="experiments">
           <Head columns={columns} order={order} onOrder={(sort) => setQuery({ sort })} />
@@ -110,6 +111,57 @@ function List(props: { experiments: Experiment[] }): JSX.Element | null {
   );
 }
 
+/** The two experiments that are to be compared, in the order in which they were chosen, and which arm of each. */
+function chosenSides(): string[] {
+  return (place.value.query.get("compare") ?? "").split("|").filter(Boolean);
+}
+
+function Choose(props: { experiment: Experiment }): JSX.Element | null {
+  const { id, name, arms } = props.experiment;
+  const sides = chosenSides();
+  const last = arms?.at(-1)?.name;
+  const chosen = sides.some((s) => s.startsWith(id + ":"));
+  if (frozen || !last) return null;
+  const choose = (on: boolean): void => {
+    const others = sides.filter((s) => !s.startsWith(id + ":")).slice(-1);
+    setQuery({ compare: (on ? [...others, `${id}:${encodeURIComponent(last)}`] : others).join("|") });
+  };
+  return (
+    <label class="choose no-print">
+      <input type="checkbox" checked={chosen} onChange={(e) => choose(e.currentTarget.checked)} aria-label={visible(`Compare ${name}`)} />
+    </label>
+  );
+}
+
+function Compare(props: { experiments: Experiment[] }): JSX.Element | null {
+  const sides = chosenSides();
+  if (!sides.length) return null;
+  const arm = (at: number, name: string): void => setQuery({ compare: sides.map((s, i) => (i === at ? `${s.split(":")[0]}:${encodeURIComponent(name)}` : s)).join("|") });
+  return (
+    <div class="tools compare" role="group" aria-label="Compare two experiments">
+      {sides.map((side, i) => {
+        const [id, escaped = ""] = side.split(":");
+        const e = props.experiments.find((one) => one.id === id);
+        if (!e) return null;
+        return (
+          <span key={id} class="row">
+            {i > 0 && <span>with</span>}
+            <Name text={e.name} max={24} />
+            <select aria-label={visible(`Arm of ${e.name}`)} value={decodeURIComponent(escaped)} onChange={(event) => arm(i, event.currentTarget.value)}>
+              {(e.arms ?? []).map((a) => (
+                <option key={a.name} value={a.name}>
+                  {visible(a.name)}
+                </option>
+              ))}
+            </select>
+          </span>
+        );
+      })}
+      {sides.length === 2 ? <Link to={["x", sides.join("|")]}>compare</Link> : <span class="soft">choose the experiment to compare it with</span>}
+    </div>
+  );
+}
+
 function matches(e: Experiment, filter: string): boolean {
   const text = [e.name, e.dir, e.claim, e.family, e.model, e.state, ...(e.arms ?? []).map((a) => a.name)].join(" ").toLowerCase();
   return filter.toLowerCase().split(/\s+/).every((word) => text.includes(word));
@@ -120,6 +172,7 @@ function NameOf(props: { experiment: Experiment }): JSX.Element {
   const about = [e.family, e.model].filter(Boolean).join(" · ");
   return (
     <>
+      <Choose experiment={e} />
       <Link to={["x", e.id]} class="strong" title={visible(e.dir)}>
         <Name text={e.name} max={36} />
       </Link>

@@ -2,13 +2,14 @@
 import type { JSX, RefObject } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { frozen } from "../api";
-import { count, cutMiddle, duration, money, points, visible } from "../format";
+import { count, cutMiddle, duration, money, points, short, visible } from "../format";
 import { useKeys } from "../keys";
 import { go, href, place, setQuery } from "../router";
 import { useWindowRows } from "../rows";
 import type { Cell, Cells, Comparison, Forest, Group } from "../types";
-import { Empty, Head, Link, Mark, Name, outcomeWord, sorted, Whisker, type Column, type Range } from "../ui";
+import { cellPath, Empty, Head, Link, Mark, Name, outcomeWord, sorted, Whisker, type Column, type Range } from "../ui";
 import { toneOf } from "./experiments";
+import { Tags } from "./notes";
 
 interface Row {
   task: string;
@@ -19,6 +20,7 @@ interface Row {
   cost?: number | null;
   turns?: number;
   time?: number;
+  tokens?: number;
 }
 
 interface GridProps {
@@ -66,6 +68,7 @@ function rowsOf(cells: Cells, forest: Forest | undefined, comparison: Comparison
     row.cost = row.cost === null || cell.costUsd === null ? null : (row.cost ?? 0) + cell.costUsd;
     row.turns = (row.turns ?? 0) + cell.turns;
     row.time = (row.time ?? 0) + cell.durationMs;
+    row.tokens = (row.tokens ?? 0) + cell.tokens;
   }
   return [...rows.values()];
 }
@@ -99,7 +102,57 @@ function columnsOf(props: GridProps, forest: boolean): Column<Row>[] {
     { name: "cost", head: "cost", num: true, sort: (r) => r.cost, show: (r) => (r.cost === undefined ? "–" : money(r.cost)) },
     { name: "turns", head: "turns", num: true, sort: (r) => r.turns, show: (r) => r.turns ?? "–" },
     { name: "time", head: "time", num: true, sort: (r) => r.time, show: (r) => (r.time === undefined ? "–" : duration(r.time)) },
+    ...more,
   ];
+}
+
+/** The columns that are shown when they are asked for. */
+const more: Column<Row>[] = [
+  { name: "tokens", head: "tokens", num: true, sort: (r) => r.tokens, show: (r) => (r.tokens === undefined ? "–" : short(r.tokens)) },
+  { name: "errors", head: "errors", num: true, sort: (r) => countOf(r, (c) => c.state === "error" || c.state === "retry"), show: (r) => countOf(r, (c) => c.state === "error" || c.state === "retry") },
+  { name: "retries", head: "retries", num: true, sort: (r) => countOf(r, (c) => c.attempts > 1), show: (r) => countOf(r, (c) => c.attempts > 1) },
+  { name: "why", head: "first reason", sort: (r) => whyOf(r) || null, show: (r) => <Name text={whyOf(r)} max={60} /> },
+  { name: "tags", head: "tags", sort: (r) => tagsOf(r).join(" ") || null, show: (r) => <Tags list={tagsOf(r)} /> },
+];
+
+function countOf(row: Row, holds: (cell: Cell) => boolean): number {
+  return row.arms.flat().filter(holds).length;
+}
+
+function whyOf(row: Row): string {
+  return row.arms.flat().find((c) => c.why)?.why ?? "";
+}
+
+function tagsOf(row: Row): string[] {
+  return [...new Set(row.arms.flat().flatMap((c) => c.tags ?? []))];
+}
+
+/** The columns that the address names; without it, all but those on demand. The task is always there. */
+function shownOf(columns: Column<Row>[], tagged: boolean): Column<Row>[] {
+  const named = place.value.query.get("columns")?.split(",");
+  return columns.filter((c) => c.name === "task" || (named ? named.includes(c.name) : !more.includes(c) || (c.name === "tags" && tagged)));
+}
+
+function Choice(props: { columns: Column<Row>[]; shown: Column<Row>[]; arms: string[] }): JSX.Element {
+  const choose = (name: string, on: boolean): void => {
+    const names = props.columns.filter((c) => (c.name === name ? on : props.shown.includes(c))).map((c) => c.name);
+    setQuery({ columns: names.join(",") });
+  };
+  return (
+    <details class="menu no-print">
+      <summary>columns</summary>
+      <div>
+        {props.columns.slice(1).map((c) => (
+          <label key={c.name}>
+            <input type="checkbox" checked={props.shown.includes(c)} onChange={(e) => choose(c.name, e.currentTarget.checked)} /> {c.name === "interval" ? "95% CI" : c.name.startsWith("arm") ? visible(props.arms[Number(c.name.slice(3))] ?? "") : c.head}
+          </label>
+        ))}
+        <button type="button" class="plain" onClick={() => setQuery({ columns: undefined })}>
+          as at first
+        </button>
+      </div>
+    </details>
+  );
 }
 
 export function Grid(props: GridProps): JSX.Element {
@@ -110,7 +163,8 @@ export function Grid(props: GridProps): JSX.Element {
   const order = query.get("sort") ?? "task";
   const compared = cells.arms.length > 1 && (comparison !== null || forest !== undefined);
   const all = useMemo(() => rowsOf(cells, forest, comparison, groups), [cells, forest, comparison, groups]);
-  const columns = columnsOf(props, compared);
+  const every = useMemo(() => columnsOf(props, compared), [cells, forest, comparison, groups]);
+  const columns = shownOf(every, all.some((r) => tagsOf(r).length > 0));
   const list = sorted(all.filter((r) => wanted(r, text, state)), columns, order);
   const table = useRef<HTMLTableElement>(null);
   const search = useRef<HTMLInputElement>(null);
@@ -148,6 +202,7 @@ export function Grid(props: GridProps): JSX.Element {
         <span class="soft" role="status">
           {list.length === all.length ? "" : `${list.length} of ${all.length} tasks`}
         </span>
+        {!frozen && <Choice columns={every} shown={columns} arms={cells.arms} />}
         {cells.arms.length > 2 && forest && !frozen && <Pair arms={cells.arms} forest={forest} />}
         <Legend />
       </div>
@@ -208,7 +263,9 @@ function widthsOf(columns: Column<Row>[], all: Row[], cells: Cells): number[] {
     if (c.name === "task") return gap + letter * Math.min(longestName, all.reduce((n, r) => Math.max(n, r.task.length), 8));
     if (c.name === "interval") return gap + scaleWidth;
     if (c.name.startsWith("arm")) return gap + markWidth * Math.min(cells.runs.length, marksInLine);
-    return longest(all.map((r) => String(c.show(r))));
+    if (c.name === "why") return gap + letter * Math.min(60, all.reduce((n, r) => Math.max(n, whyOf(r).length), 12));
+    if (c.name === "tags") return gap + 24 + letter * all.reduce((n, r) => Math.max(n, tagsOf(r).join("    ").length), 4);
+    return longest([String(c.head), ...all.map((r) => String(c.show(r)))]);
   });
 }
 
@@ -238,7 +295,7 @@ function wanted(row: Row, text: string, state: string): boolean {
   if (state && !all.some((c) => c.state === state || (state === "error" && c.state === "retry"))) return false;
   if (!text) return true;
   const word = text.toLowerCase();
-  return row.task.toLowerCase().includes(word) || all.some((c) => (c.why + " " + c.errorClass).toLowerCase().includes(word));
+  return row.task.toLowerCase().includes(word) || all.some((c) => [c.why, c.errorClass, ...(c.tags ?? [])].join(" ").toLowerCase().includes(word));
 }
 
 function gridKeys(id: string, list: Row[], chosen: number, choose: (n: number) => void, search: () => void) {
@@ -246,7 +303,7 @@ function gridKeys(id: string, list: Row[], chosen: number, choose: (n: number) =
   const open = (): void => {
     const cells = list[chosen]?.arms.flat() ?? [];
     const cell = cells.find((c) => c.state !== "pass" && c.state !== "waiting") ?? cells[0];
-    if (cell) go(href(["x", id, cell.task, cell.arm, cell.run]));
+    if (cell) go(href(cellPath(id, cell)));
   };
   return [
     { keys: "/", does: "search", run: search },
@@ -263,7 +320,7 @@ function Marks(props: { id: string; cells: Cell[] }): JSX.Element {
   return (
     <span class="marks" style={{ minWidth: `${markWidth * Math.min(props.cells.length, marksInLine)}px` }}>
       {props.cells.map((c) => (
-        <Link key={c.run} to={["x", props.id, c.task, c.arm, c.run]} title={summary(c)} label={summary(c)}>
+        <Link key={c.run} class={c.notes ? "noted" : undefined} to={cellPath(props.id, c)} title={summary(c)} label={summary(c)}>
           <Mark outcome={c.state} retried={c.attempts > 1} label="" />
         </Link>
       ))}
@@ -274,7 +331,8 @@ function Marks(props: { id: string; cells: Cell[] }): JSX.Element {
 export function summary(c: Cell): string {
   const facts = [`${c.task}, ${c.arm}, run ${c.run}: ${outcomeWord(c.state)}${c.attempts > 1 ? ` after ${c.attempts} attempts` : ""}`];
   if (began(c)) facts.push(money(c.costUsd), count(c.turns, "turn"), duration(c.durationMs));
-  return visible(facts.join(" · ") + (c.why ? "\n" + c.why : ""));
+  if (c.notes) facts.push(count(c.notes, "note"));
+  return visible(facts.join(" · ") + (c.tags?.length ? "\ntags: " + c.tags.join(", ") : "") + (c.why ? "\n" + c.why : ""));
 }
 
 const scaleWidth = 264;

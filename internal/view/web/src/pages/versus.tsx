@@ -1,7 +1,7 @@
 // Head to head: agents on the same tasks, one beside the other.
 import type { JSX } from "preact";
 import { useApi, url } from "../api";
-import { count, duration, factor, money, percent, points, visible } from "../format";
+import { count, duration, factor, money, percent, points, prose, visible } from "../format";
 import { Bar } from "../frame";
 import { useKeys } from "../keys";
 import { place, setQuery } from "../router";
@@ -159,7 +159,7 @@ function Pairs(props: { pairs: Pair[] }): JSX.Element | null {
       <h2>Pairs</h2>
       {props.pairs.map((p) => (
         <div key={p.a + "\n" + p.b} class="pair">
-          <p class="strong">{visible(p.sentence)}</p>
+          <p class="strong">{prose(p.sentence)}</p>
           <p class="soft">
             {[
               compared(p),
