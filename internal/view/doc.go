@@ -8,5 +8,6 @@
 //     from report, versus, query, session or ledger; this package computes none.
 //  4. Server.Export freezes the answers of the endpoints into one HTML page that opens from disk.
 //
-// The front end is in view/web; its build is embedded.
+// The front end is in view/web; its build is embedded. Each page is a folder of src/pages with one
+// entry, which main.tsx names.
 package view

@@ -79,11 +79,15 @@ export function ago(ms: number | null | undefined, now = Date.now()): string {
   if (seconds < 3600) return `${Math.floor(seconds / 60)} min ago`;
   if (seconds < 86_400) return `${Math.floor(seconds / 3600)} h ago`;
   const days = Math.floor(seconds / 86_400);
-  return days < 60 ? count(days, "day") + " ago" : new Date(ms).toISOString().slice(0, 10);
+  return days < 60 ? count(days, "day") + " ago" : absolute(ms).slice(0, 10);
 }
 
+/** The end of the calendar: files from elsewhere may name any time. */
+const latest = 8.64e15;
+
 export function absolute(ms: number | null | undefined): string {
-  return ms ? new Date(ms).toISOString().replace("T", " ").slice(0, 19) + " UTC" : unknown;
+  if (!ms || Math.abs(ms) > latest) return unknown;
+  return new Date(ms).toISOString().replace("T", " ").slice(0, 19) + " UTC";
 }
 
 /** Cuts a long name in the middle: both ends of a name tell names apart. */

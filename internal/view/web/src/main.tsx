@@ -6,7 +6,7 @@ import { CellPage } from "./pages/cell";
 import { ExperimentPage } from "./pages/experiment";
 import { ExperimentsPage } from "./pages/experiments";
 import { LabelsPage } from "./pages/labels";
-import { SideBySidePage } from "./pages/sidebyside";
+import { SideBySidePage } from "./pages/align";
 import { TracePage } from "./pages/trace";
 import { VersusPage } from "./pages/versus";
 import { followAddress, parts, place } from "./router";

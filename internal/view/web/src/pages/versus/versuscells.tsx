@@ -1,15 +1,15 @@
 // The runs of several agents on one task: milestones on one time axis, columns of evidence and diffs.
 import type { JSX } from "preact";
 import * as Plot from "@observablehq/plot";
-import { useApi, url } from "../api";
-import { Chart } from "../charts";
-import { Diff } from "../diff";
-import { count, cutMiddle, duration, money, visible } from "../format";
-import type { CellDetail } from "../types";
-import { Link, Mark, Name, Problem, type Outcome } from "../ui";
-import type { VersusCell } from "../types";
-import { citedBy, Evidence, milestoneWord, PanelVotes } from "./evidence";
-import { toneOf } from "./experiments";
+import { useApi, url } from "../../api";
+import { Chart } from "../../charts";
+import { Diff } from "../../diff";
+import { count, cutMiddle, duration, money, visible } from "../../format";
+import type { CellDetail } from "../../types";
+import { Link, Mark, Name, Problem, type Outcome } from "../../ui";
+import type { VersusCell } from "../../types";
+import { citedBy, Evidence, milestoneWord, PanelVotes } from "../cell/evidence";
+import { toneOf } from "../experiments";
 
 export function MilestonesOfAll(props: { cells: VersusCell[] }): JSX.Element | null {
   const longest = Math.max(...props.cells.map((c) => c.wallClockMs), ...props.cells.flatMap((c) => (c.milestones ?? []).map((m) => m.elapsedMs)));

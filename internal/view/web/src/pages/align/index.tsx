@@ -1,13 +1,13 @@
 // Two traces side by side, with their steps aligned.
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import { useApi, url } from "../api";
-import { count, cutMiddle, visible, whole } from "../format";
-import { Bar } from "../frame";
-import { useKeys } from "../keys";
-import { go, href } from "../router";
-import type { Action, Aligned } from "../types";
-import { Empty, Link, Page, Problem, Reading } from "../ui";
+import { useApi, url } from "../../api";
+import { count, cutMiddle, visible, whole } from "../../format";
+import { Bar } from "../../frame";
+import { useKeys } from "../../keys";
+import { go, href } from "../../router";
+import type { Action, Aligned } from "../../types";
+import { Empty, Link, Page, Problem, Reading } from "../../ui";
 
 const firstSteps = 500;
 const words = { match: "the same", change: "differs", "only-a": "left only", "only-b": "right only" };

@@ -1,10 +1,10 @@
 // What stood behind a run: the calls that the gateway recorded, and the prompts. Read when opened.
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import { useApi, url } from "../api";
-import { bytes, cutMiddle, duration, money, short, visible } from "../format";
-import type { Exchange, ToolTime } from "../types";
-import { Copy, Empty, Problem, Reading } from "../ui";
+import { useApi, url } from "./api";
+import { bytes, cutMiddle, duration, money, short, visible } from "./format";
+import type { Exchange, ToolTime } from "./types";
+import { Copy, Empty, Problem, Reading } from "./ui";
 
 interface Call {
   lane: string;

@@ -1,14 +1,14 @@
 // Head to head: agents on the same tasks, one beside the other.
 import type { JSX } from "preact";
-import { useApi, url } from "../api";
-import { count, duration, factor, money, percent, points, prose, visible } from "../format";
-import { Bar } from "../frame";
-import { useKeys } from "../keys";
-import { place, setQuery } from "../router";
-import type { ExperimentDetail } from "../types";
-import { Empty, Link, Name, Page, Problem, rateLabel, Reading, Warnings, Whisker } from "../ui";
-import type { EvalReport, Pair } from "../types";
-import { toneOf } from "./experiments";
+import { useApi, url } from "../../api";
+import { count, duration, factor, money, percent, points, prose, visible } from "../../format";
+import { Bar } from "../../frame";
+import { useKeys } from "../../keys";
+import { place, setQuery } from "../../router";
+import type { ExperimentDetail } from "../../types";
+import { Empty, Link, Name, Page, Problem, rateLabel, Reading, Warnings, Whisker } from "../../ui";
+import type { EvalReport, Pair } from "../../types";
+import { toneOf } from "../experiments";
 import { Columns, MilestonesOfAll } from "./versuscells";
 
 export function VersusPage(props: { id: string }): JSX.Element {

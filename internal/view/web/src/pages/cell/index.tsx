@@ -1,25 +1,25 @@
 // One cell: the outcome, and its evidence row by row down to the transcript.
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { frozen, has, useApi, url } from "../api";
-import { Chart, tokensPerTurn, type TurnTokens } from "../charts";
-import { Diff } from "../diff";
-import { absolute, bytes, count, duration, money, short, visible } from "../format";
-import { Bar } from "../frame";
-import { useKeys } from "../keys";
-import { useEvents } from "../live";
-import { go, href, place } from "../router";
-import { OwnTranscript } from "../transcript";
-import type { Cell, CellDetail, CellId, Status, TraceOverview } from "../types";
-import { Copy, Empty, Link, Mark, outcomeWord, Page, Problem, Reading, Warnings } from "../ui";
-import type { PanelVerdict, VersusCell } from "../types";
-import { Asked } from "./asked";
-import { Calls } from "./behind";
+import { frozen, has, useApi, url } from "../../api";
+import { Chart, tokensPerTurn, type TurnTokens } from "../../charts";
+import { Diff } from "../../diff";
+import { absolute, bytes, count, duration, money, short, visible } from "../../format";
+import { Bar } from "../../frame";
+import { useKeys } from "../../keys";
+import { useEvents } from "../../live";
+import { go, href, place } from "../../router";
+import { OwnTranscript } from "../../transcript";
+import type { Cell, CellDetail, CellId, Status, TraceOverview } from "../../types";
+import { Copy, Empty, Link, Mark, outcomeWord, Page, Problem, Reading, Warnings } from "../../ui";
+import type { PanelVerdict, VersusCell } from "../../types";
+import { Asked } from "../../asked";
+import { Calls } from "../../behind";
 import { SideBySide } from "./compare";
 import { citedBy, Evidence, Milestones, PanelVotes, Votes } from "./evidence";
-import { began } from "./grid";
-import { CellControls } from "./live";
-import { Notes } from "./notes";
+import { began } from "../experiment/grid";
+import { CellControls } from "../experiment/live";
+import { Notes } from "../../notes";
 
 export function CellPage(props: { id: string; task: string; arm: string; run: string }): JSX.Element {
   const attempt = place.value.query.get("attempt") ?? undefined;

@@ -1,18 +1,18 @@
 // One experiment: the decision first, then the grid, then everything it rests on.
 import type { JSX } from "preact";
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
-import { frozen, useApi, url } from "../api";
-import { visible } from "../format";
-import { Bar } from "../frame";
-import { useEvents } from "../live";
-import { place } from "../router";
-import type { Cell, Cells, Experiment, ExperimentDetail, Forest, Status } from "../types";
-import { Empty, Link, Page, Problem, Reading, Warnings } from "../ui";
+import { frozen, useApi, url } from "../../api";
+import { visible } from "../../format";
+import { Bar } from "../../frame";
+import { useEvents } from "../../live";
+import { place } from "../../router";
+import type { Cell, Cells, Experiment, ExperimentDetail, Forest, Status } from "../../types";
+import { Empty, Link, Page, Problem, Reading, Warnings } from "../../ui";
 import { Checks, CostAndQuality, Errors, HowItWasRun, TimeAndTurns } from "./analysis";
 import { Decision, Pairs } from "./decision";
 import { Grid } from "./grid";
 import { Controls, LiveLine, RunningCells } from "./live";
-import { Views } from "./notes";
+import { Views } from "../../notes";
 import { PlanMore } from "./plan";
 
 const tabs = [

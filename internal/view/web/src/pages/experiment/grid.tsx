@@ -1,15 +1,15 @@
 // The grid task × arm × run, with the difference of every task beside it.
 import type { JSX, RefObject } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { frozen } from "../api";
-import { count, cutMiddle, duration, money, points, short, visible } from "../format";
-import { useKeys } from "../keys";
-import { go, href, place, setQuery } from "../router";
-import { useWindowRows } from "../rows";
-import type { Cell, Cells, Comparison, Forest, Group } from "../types";
-import { cellPath, Empty, Head, Link, Mark, Name, outcomeWord, sorted, Whisker, type Column, type Range } from "../ui";
-import { toneOf } from "./experiments";
-import { Tags } from "./notes";
+import { frozen } from "../../api";
+import { count, cutMiddle, duration, money, points, short, visible } from "../../format";
+import { useKeys } from "../../keys";
+import { go, href, place, setQuery } from "../../router";
+import { useWindowRows } from "../../rows";
+import type { Cell, Cells, Comparison, Forest, Group } from "../../types";
+import { cellPath, Empty, Head, Link, Mark, Name, outcomeWord, sorted, Whisker, type Column, type Range } from "../../ui";
+import { toneOf } from "../experiments";
+import { Tags } from "../../notes";
 
 interface Row {
   task: string;

@@ -1,10 +1,10 @@
 // What the experiment rests on besides the grid: cost, time, checks, errors, and how it was run.
 import type { JSX } from "preact";
-import { Chart, costAgainstQuality, spread, turnCounts, type CostPoint, type Measured, type Median } from "../charts";
-import { absolute, count, cutMiddle, duration, factor, money, percent, unknown, visible, whole } from "../format";
-import type { Cells, CheckRate, Comparison, ExperimentDetail, Group, Ratio } from "../types";
-import { cellPath, Copy, Empty, Link, Mark, Name, type Range } from "../ui";
-import { toneOf } from "./experiments";
+import { Chart, costAgainstQuality, spread, turnCounts, type CostPoint, type Measured, type Median } from "../../charts";
+import { absolute, count, cutMiddle, duration, factor, money, percent, unknown, visible, whole } from "../../format";
+import type { Cells, CheckRate, Comparison, ExperimentDetail, Group, Ratio } from "../../types";
+import { cellPath, Copy, Empty, Link, Mark, Name, type Range } from "../../ui";
+import { toneOf } from "../experiments";
 
 function armOf(g: Group): string {
   return g.provenance.arm || g.name;

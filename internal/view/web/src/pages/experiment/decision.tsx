@@ -1,9 +1,9 @@
 // The decision: the claim, its confidence interval and the cost.
 import type { JSX } from "preact";
-import { count, factor, money, percent, points, prose, upper, visible, whole } from "../format";
-import type { ExperimentDetail, Factor, FamilyComparison, Group } from "../types";
-import { Link, Name, rateLabel, Warnings, Whisker } from "../ui";
-import { ClaimWord, toneOf } from "./experiments";
+import { count, factor, money, percent, points, prose, upper, visible, whole } from "../../format";
+import type { ExperimentDetail, Factor, FamilyComparison, Group } from "../../types";
+import { Link, Name, rateLabel, Warnings, Whisker } from "../../ui";
+import { ClaimWord, toneOf } from "../experiments";
 
 export function Decision(props: { detail: ExperimentDetail }): JSX.Element {
   const { detail } = props;

@@ -1,9 +1,9 @@
 // What the agent was asked: the task, the system prompt with its parts, and the tools it was offered.
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import { bytes, count, visible, whole } from "../format";
-import { Markdown } from "../markdown";
-import type { Given } from "../types";
+import { bytes, count, visible, whole } from "./format";
+import { Markdown } from "./markdown";
+import type { Given } from "./types";
 import { Prompts } from "./behind";
 import { GivenToModel } from "./given";
 

@@ -1,10 +1,10 @@
 // A running experiment: where it is, what it costs, and the buttons that control it.
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import { asFailure, post, url } from "../api";
-import { ago, cutMiddle, duration, money, visible, whole } from "../format";
-import type { CellId, Status } from "../types";
-import { Link, Mark, Name } from "../ui";
+import { asFailure, post, url } from "../../api";
+import { ago, cutMiddle, duration, money, visible, whole } from "../../format";
+import type { CellId, Status } from "../../types";
+import { Link, Mark, Name } from "../../ui";
 
 export function LiveLine(props: { status: Status }): JSX.Element {
   const s = props.status;

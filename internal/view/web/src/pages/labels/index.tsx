@@ -1,13 +1,13 @@
 // Labelling, blind: a person says whether a run passes, without knowing whose it is.
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import { asFailure, post, useApi, url, type Failure } from "../api";
-import { visible } from "../format";
-import { Bar } from "../frame";
-import { useKeys } from "../keys";
-import { place, setQuery } from "../router";
-import type { ExperimentDetail } from "../types";
-import { Empty, Page, Problem } from "../ui";
+import { asFailure, post, useApi, url, type Failure } from "../../api";
+import { visible } from "../../format";
+import { Bar } from "../../frame";
+import { useKeys } from "../../keys";
+import { place, setQuery } from "../../router";
+import type { ExperimentDetail } from "../../types";
+import { Empty, Page, Problem } from "../../ui";
 
 interface Labels {
   dimensions: { name: string; pass: number; fail: number; left: number; status: string }[] | null;

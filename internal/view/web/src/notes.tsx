@@ -1,11 +1,11 @@
 // What people wrote: notes and tags on a cell, and views of an experiment that they saved.
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import { asFailure, frozen, post, url, type Failure } from "../api";
-import { visible } from "../format";
-import { place } from "../router";
-import type { CellDetail, Note } from "../types";
-import { Copy, Empty, Link, Name, Problem, When } from "../ui";
+import { asFailure, frozen, post, url, type Failure } from "./api";
+import { visible } from "./format";
+import { place } from "./router";
+import type { CellDetail, Note } from "./types";
+import { Copy, Empty, Link, Name, Problem, When } from "./ui";
 
 const seals: Record<Note["seal"], string> = {
   own: "signed by you",

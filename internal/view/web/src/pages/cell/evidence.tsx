@@ -1,9 +1,9 @@
 // The evidence of a cell: graded rows, what graders printed, integrity, milestones, votes.
 import type { JSX } from "preact";
-import { bytes, count, duration, money, percent, visible } from "../format";
-import type { CellDetail, Citation } from "../types";
-import type { PanelVerdict } from "../types";
-import { Empty, Link, Mark, Name } from "../ui";
+import { bytes, count, duration, money, percent, visible } from "../../format";
+import type { CellDetail, Citation } from "../../types";
+import type { PanelVerdict } from "../../types";
+import { Empty, Link, Mark, Name } from "../../ui";
 
 export function Evidence(props: { detail: CellDetail }): JSX.Element {
   const { rows, grading, flags, cell } = props.detail;

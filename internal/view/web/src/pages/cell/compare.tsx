@@ -1,10 +1,10 @@
 // From a cell to the same task and run of another arm, side by side.
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import { api, asFailure, frozen, useApi, url } from "../api";
-import { visible } from "../format";
-import { go, href } from "../router";
-import type { CellDetail, ExperimentDetail } from "../types";
+import { api, asFailure, frozen, useApi, url } from "../../api";
+import { visible } from "../../format";
+import { go, href } from "../../router";
+import type { CellDetail, ExperimentDetail } from "../../types";
 
 export function SideBySide(props: { id: string; detail: CellDetail; trace: string }): JSX.Element | null {
   const { cell } = props.detail;

@@ -1,14 +1,14 @@
 // All experiments below the given directories, and the traces given by themselves.
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { frozen, useApi, url } from "../api";
-import { bytes, duration, money, percent, prose, visible, whole } from "../format";
-import { Bar } from "../frame";
-import { useKeys } from "../keys";
-import { useEvents } from "../live";
-import { go, href, place, setQuery } from "../router";
-import type { Experiment, ExperimentList, TraceFile } from "../types";
-import { Empty, Head, Link, Name, Page, Problem, rateLabel, Reading, sorted, When, Whisker, type Column } from "../ui";
+import { frozen, useApi, url } from "../../api";
+import { bytes, duration, money, percent, prose, visible, whole } from "../../format";
+import { Bar } from "../../frame";
+import { useKeys } from "../../keys";
+import { useEvents } from "../../live";
+import { go, href, place, setQuery } from "../../router";
+import type { Experiment, ExperimentList, TraceFile } from "../../types";
+import { Empty, Head, Link, Name, Page, Problem, rateLabel, Reading, sorted, When, Whisker, type Column } from "../../ui";
 
 const columns: Column<Experiment>[] = [
   { name: "name", head: "experiment", sort: (e) => e.name, show: (e) => <NameOf experiment={e} /> },

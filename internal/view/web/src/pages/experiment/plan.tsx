@@ -1,9 +1,9 @@
 // What more runs would cost: the numbers are those of fit-benchmark plan.
 import type { JSX } from "preact";
-import { useApi, url } from "../api";
-import { count, money, visible, whole } from "../format";
-import { place, setQuery } from "../router";
-import { Empty, Problem, Warnings } from "../ui";
+import { useApi, url } from "../../api";
+import { count, money, visible, whole } from "../../format";
+import { place, setQuery } from "../../router";
+import { Empty, Problem, Warnings } from "../../ui";
 
 interface Plan {
   effect: number;

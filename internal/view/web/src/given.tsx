@@ -1,8 +1,8 @@
 // What reached the model of one run: files of the project and of the arm, and what comes with the agent.
 import type { JSX } from "preact";
-import { count, percent, visible, whole } from "../format";
-import type { Given, GivenPiece } from "../types";
-import { Name } from "../ui";
+import { count, percent, visible, whole } from "./format";
+import type { Given, GivenPiece } from "./types";
+import { Name } from "./ui";
 
 const kinds: Record<string, string> = { agent: "sub-agent", mcp: "tool server" };
 const sources: Record<string, string> = { arm: "the arm", family: "the family", task: "the task" };

@@ -1,18 +1,18 @@
 // One trace: its facts on a line, who asked whom, and the transcript.
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import { frozen, useApi, url } from "../api";
-import { Chart, sequence, type Arrow } from "../charts";
-import { bytes, count, cutMiddle, duration, money, visible } from "../format";
-import { Bar, type Crumb } from "../frame";
-import { place, setQuery } from "../router";
-import type { Message, TraceOverview } from "../types";
-import { useStore } from "../store";
-import { Transcript } from "../transcript";
-import type { ExperimentDetail } from "../types";
-import { Link, Page, Warnings } from "../ui";
-import { Asked } from "./asked";
-import { Calls } from "./behind";
+import { frozen, useApi, url } from "../../api";
+import { Chart, sequence, type Arrow } from "../../charts";
+import { bytes, count, cutMiddle, duration, money, visible } from "../../format";
+import { Bar, type Crumb } from "../../frame";
+import { place, setQuery } from "../../router";
+import type { Message, TraceOverview } from "../../types";
+import { useStore } from "../../store";
+import { Transcript } from "../../transcript";
+import type { ExperimentDetail } from "../../types";
+import { Link, Page, Warnings } from "../../ui";
+import { Asked } from "../../asked";
+import { Calls } from "../../behind";
 
 export function TracePage(props: { trace: string }): JSX.Element {
   const store = useStore(props.trace);
