@@ -174,10 +174,10 @@ export async function longLine(page, args) {
   await page.waitForSelector(".entry.chosen");
   const more = page.getByRole("button", { name: /show more of/ }).first();
   check((await more.innerText()).includes(args.size), "the size is named: " + (await more.innerText()));
-  const length = () => page.evaluate(() => document.querySelector(".entry.chosen pre").innerText.length);
+  const length = () => page.evaluate(() => document.querySelector(".entry.chosen :is(pre, .prose)").innerText.length);
   const before = await length();
   await more.click();
-  await page.waitForFunction((n) => document.querySelector(".entry.chosen pre").innerText.length > n, before);
+  await page.waitForFunction((n) => document.querySelector(".entry.chosen :is(pre, .prose)").innerText.length > n, before);
 }
 
 /** A long trace: both ends, few elements in the page, and quick. */

@@ -144,7 +144,7 @@ function Choice(props: { columns: Column<Row>[]; shown: Column<Row>[]; arms: str
       <div>
         {props.columns.slice(1).map((c) => (
           <label key={c.name}>
-            <input type="checkbox" checked={props.shown.includes(c)} onChange={(e) => choose(c.name, e.currentTarget.checked)} /> {c.name === "interval" ? "95% CI" : c.name.startsWith("arm") ? visible(props.arms[Number(c.name.slice(3))] ?? "") : c.head}
+            <input type="checkbox" checked={props.shown.includes(c)} onChange={(e) => choose(c.name, e.currentTarget.checked)} /> {c.name === "interval" ? "95% CI" : c.name.startsWith("arm") ? visible(cutMiddle(props.arms[Number(c.name.slice(3))] ?? "", 32)) : c.head}
           </label>
         ))}
         <button type="button" class="plain" onClick={() => setQuery({ columns: undefined })}>
