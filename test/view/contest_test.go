@@ -86,7 +86,8 @@ func TestDrawnContest(t *testing.T) {
 			money(a.CostUsd), "0")
 	}
 	for _, p := range report.Pairs {
-		page.says(t, p.Sentence, fmt.Sprintf(
+		sentence := strings.ReplaceAll(p.Sentence, " -", " −") // with the minus sign of print
+		page.says(t, sentence, fmt.Sprintf(
 			"no vote counts in %s that judges were asked for · %s turned around when the positions were swapped "+
 				"(%d for the first, %d for the second)",
 			counted(len(p.Pairwise), "comparison"), percent(*p.FlipRate), p.Primacy, p.Recency))
