@@ -34,8 +34,11 @@ they were opened; what comes with the agent; and the evidence about the work.`,
 				return console.Usagef("%s: name the run as TASK/ARM/RUN", args[1])
 			}
 			of := ledger.Cell{TaskID: task, Arm: arm, RunIndex: run}
-			return viewcli.ExportCell(command.Context(), con.Stdout,
-				viewcli.Config(con, registry.Dialects(), args[:1]), of,
+			cfg, _, err := viewcli.Config(con, registry.Dialects(), args[:1], nil) // nil keeps nothing to remove
+			if err != nil {
+				return err
+			}
+			return viewcli.ExportCell(command.Context(), con.Stdout, cfg, of,
 				"fit-benchmark show "+strings.Join(args, " ")+" --format html")
 		},
 	}
