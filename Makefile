@@ -203,9 +203,11 @@ bench-judge:
 bench-dataset:
 	FIT_BENCH=1 $(GO) test ./internal/experiment/local -run '^TestSpeedOfSamples$$' -count=1 -v
 
-# How fast a log of another harness is read, beside a check that its text is JSON.
+# How fast a log of another harness is read, beside a check that its text is JSON, and in how much memory.
+# make bench-results SAMPLES=100000 reads 1 GB.
+SAMPLES ?= 10000
 bench-results:
-	FIT_BENCH=1 $(GO) test ./internal/report/results -run '^TestALargeLogIsReadInLittleMemory$$' -count=1 -v
+	FIT_BENCH=1 FIT_SAMPLES=$(SAMPLES) $(GO) test ./internal/report/results -run '^TestALargeLogIsReadInLittleMemory$$' -count=1 -v
 
 # From the start of a container to the first event of an agent in it, beside the engine's own run.
 bench-container:

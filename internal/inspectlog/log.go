@@ -103,10 +103,12 @@ func Read(file string, parts Parts) error {
 	if err := opened.show(reductionMember, parts.Reductions); err != nil {
 		return err
 	}
-	for _, member := range opened.File {
+	opened.members = nil // with the directory of a large log, it takes as much memory as half of its results
+	for i, member := range opened.File {
+		opened.File[i] = nil
 		if isSample(member.Name) {
 			sample := func(text []byte) error { return parts.Sample(member.Name, text) }
-			if err := opened.show(member.Name, sample); err != nil {
+			if err := opened.see(member, sample); err != nil {
 				return err
 			}
 		}
@@ -125,6 +127,8 @@ type archive struct {
 	// packed is the size of the archive, unpacked that of what was read of it.
 	packed, unpacked int64
 	buffer           bytes.Buffer
+	inflater         io.ReadCloser
+	zstd             *zstd.Decoder
 }
 
 func openArchive(file string) (*archive, error) {
@@ -136,19 +140,38 @@ func openArchive(file string) (*archive, error) {
 	if info, err := os.Stat(file); err == nil {
 		a.packed = info.Size()
 	}
-	opened.RegisterDecompressor(zip.Deflate, flate.NewReader)
-	opened.RegisterDecompressor(methodZstd, func(packed io.Reader) io.ReadCloser {
-		unpacked, err := zstd.NewReader(packed, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxMember),
-			zstd.WithDecoderLowmem(true))
-		if err != nil {
-			return io.NopCloser(failing{err})
-		}
-		return unpacked.IOReadCloser()
-	})
+	opened.RegisterDecompressor(zip.Deflate, a.inflate)
+	opened.RegisterDecompressor(methodZstd, a.unpackZstd)
 	if err := a.check(); err != nil {
 		return nil, errors.Join(err, opened.Close())
 	}
 	return a, nil
+}
+
+// inflate is a decompressor of members. There is one for all of them, because only one is read at a
+// time, and each would take 40 KB.
+func (a *archive) inflate(packed io.Reader) io.ReadCloser {
+	if a.inflater == nil {
+		a.inflater = flate.NewReader(packed)
+	} else if err := a.inflater.(flate.Resetter).Reset(packed, nil); err != nil {
+		return io.NopCloser(failing{err})
+	}
+	return a.inflater
+}
+
+// unpackZstd is the other.
+func (a *archive) unpackZstd(packed io.Reader) io.ReadCloser {
+	var err error
+	if a.zstd == nil {
+		a.zstd, err = zstd.NewReader(packed, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxMember),
+			zstd.WithDecoderLowmem(true))
+	} else {
+		err = a.zstd.Reset(packed)
+	}
+	if err != nil {
+		return io.NopCloser(failing{err})
+	}
+	return io.NopCloser(a.zstd)
 }
 
 type failing struct{ err error }
@@ -186,16 +209,19 @@ func (a *archive) header(see func(text []byte, cut bool, samples int) error) err
 
 // show shows a member that may be absent.
 func (a *archive) show(name string, see func(text []byte) error) error {
-	member := a.members[name]
-	if member == nil {
-		return nil
+	if member := a.members[name]; member != nil {
+		return a.see(member, see)
 	}
+	return nil
+}
+
+func (a *archive) see(member *zip.File, see func(text []byte) error) error {
 	text, err := a.unpack(member)
 	if err == nil {
 		err = see(text)
 	}
 	if err != nil {
-		return fmt.Errorf("%s: %w", name, err)
+		return fmt.Errorf("%s: %w", member.Name, err)
 	}
 	return nil
 }

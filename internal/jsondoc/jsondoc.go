@@ -38,8 +38,18 @@ func Members(in io.Reader, visit func(name string, decoder *json.Decoder) error)
 			return fmt.Errorf("%s: %w", name, err)
 		}
 	}
-	_, err := decoder.Token()
-	return err
+	if _, err := decoder.Token(); err != nil {
+		return fmt.Errorf("the document was cut: %w", err)
+	}
+	return ended(decoder)
+}
+
+// ended refuses what follows a document: nobody would see that it was left out.
+func ended(decoder *json.Decoder) error {
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("something follows after the end of the JSON document")
+	}
+	return nil
 }
 
 // byteOrderMark stands before some texts.
@@ -147,7 +157,11 @@ func Decode(text []byte, into any) error {
 	if errors.As(err, &typed) {
 		return err
 	}
-	return json.NewDecoder(Finite(bytes.NewReader(text))).Decode(into)
+	decoder := json.NewDecoder(Finite(bytes.NewReader(text)))
+	if err := decoder.Decode(into); err != nil {
+		return err
+	}
+	return ended(decoder)
 }
 
 // Compact returns a text of Python without blanks between its values.

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fit-eval/fit/internal/jsondoc"
 	"github.com/fit-eval/fit/internal/lazyregexp"
 	"github.com/fit-eval/fit/ledger"
 )
@@ -58,7 +59,7 @@ func readHarbor(s *source, path string) error {
 		harborTrial
 		Trials []harborTrial `json:"trial_results"`
 	}
-	if err := json.Unmarshal(content, &job); err != nil {
+	if err := jsondoc.Decode(content, &job); err != nil { // Harbor is Python
 		return err
 	}
 	s.absentTrials()
@@ -93,7 +94,7 @@ func (s *source) absentTrials() {
 		Trials []json.RawMessage `json:"trial_results"`
 	}
 	trials, _ := filepath.Glob(filepath.Join(escapeGlob(s.root), "*", harborFile))
-	if json.Unmarshal(content, &job) != nil {
+	if jsondoc.Decode(content, &job) != nil {
 		return // whoever reads the trials says so
 	}
 	if have := max(len(trials), len(job.Trials)); have < job.Total {

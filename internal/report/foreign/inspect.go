@@ -115,8 +115,8 @@ func (in *inspection) sample(name string, text []byte) error {
 		AgentTracePath: sampleName(in.from.File, name),
 	}
 	r.Digests.Visible = contentOf(resolved(sample, "input"), resolved(sample, "choices"), resolved(sample, "target"))
-	if r.RunIndex < 0 || r.TaskID == "" {
-		return errors.New("it has no id, or no epoch from 1 on")
+	if r.RunIndex < 0 || r.RunIndex >= maxRuns || r.TaskID == "" {
+		return fmt.Errorf("it has no id, or no epoch from 1 on and up to %d", maxRuns)
 	}
 	in.took(&r, sample)
 	var scores []inspectScore

@@ -266,6 +266,9 @@ func failed(r *ledger.Record, message string) {
 	r.Grade, r.Score = nil, nil
 }
 
+// maxRuns bounds how often a task is repeated; what is above it is no number of a run.
+const maxRuns = 1_000_000
+
 // maxMessage bounds what is kept of an error, in bytes.
 const maxMessage = 2000
 

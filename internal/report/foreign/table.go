@@ -111,7 +111,7 @@ func (t *table) csv(in *bufio.Reader) error {
 	if err := t.check(func(name string) bool { _, there := at[name]; return there }, header); err != nil {
 		return err
 	}
-	rows.ReuseRecord = true
+	rows.ReuseRecord, rows.FieldsPerRecord = true, -1 // our own words say more
 	for {
 		row, err := rows.Read()
 		if errors.Is(err, io.EOF) {
@@ -121,6 +121,9 @@ func (t *table) csv(in *bufio.Reader) error {
 			return err
 		}
 		number, _ := rows.FieldPos(0)
+		if len(row) != len(header) {
+			return wrongFields(number, len(header), len(row), rows.Comma)
+		}
 		err = t.row(func(name string) string {
 			if i, there := at[name]; there {
 				return strings.TrimSpace(row[i])
@@ -131,6 +134,14 @@ func (t *table) csv(in *bufio.Reader) error {
 			return fmt.Errorf("line %d: %w", number, err)
 		}
 	}
+}
+
+func wrongFields(line, want, have int, comma rune) error {
+	hint := ""
+	if have > want && comma == ',' {
+		hint = `: is there a comma in a cell? Write the cell in quotes, and a decimal comma as a point`
+	}
+	return fmt.Errorf("line %d has %d fields, and the header has %d%s", line, have, want, hint)
 }
 
 // lines reads JSON lines.
@@ -211,8 +222,8 @@ func (t *table) row(named func(column string) string) error {
 	}
 	if run := cell("run"); run != "" {
 		n, err := strconv.Atoi(run)
-		if err != nil || n < 0 {
-			return fmt.Errorf("run %q is not a number from 0 on", run)
+		if err != nil || n < 0 || n >= maxRuns {
+			return fmt.Errorf("run %q is not a number from 0 on, below %d", run, maxRuns)
 		}
 		r.RunIndex = n
 	}
@@ -240,7 +251,7 @@ func (t *table) measured(r *ledger.Record, cell func(string) string) error {
 		}
 		value, err := strconv.ParseFloat(text, 64)
 		if err != nil || !(value >= 0 && value <= maxAmount) {
-			return fmt.Errorf("%s %q is not a number from 0 on", what, text)
+			return fmt.Errorf("%s %q is not a number from 0 on%s", what, text, decimalComma(text))
 		}
 		*into = &value
 	}
@@ -251,6 +262,17 @@ func (t *table) measured(r *ledger.Record, cell func(string) string) error {
 		r.DurationMs = int64(*seconds * 1000)
 	}
 	return nil
+}
+
+// decimalComma is the way out for a number with a comma. What it stands for is not guessed: it
+// groups thousands elsewhere.
+func decimalComma(text string) string {
+	if point := strings.Replace(text, ",", ".", 1); point != text {
+		if _, err := strconv.ParseFloat(point, 64); err == nil {
+			return fmt.Sprintf(": if the comma is a decimal one, write %s", point)
+		}
+	}
+	return ""
 }
 
 // maxAmount is more than anything that is measured; what is above it would overflow.
@@ -267,7 +289,7 @@ func (t *table) outcome(r *ledger.Record, pass, score, wrong string) error {
 	if !unknown(score) {
 		value, err := strconv.ParseFloat(score, 64)
 		if err != nil {
-			return fmt.Errorf("score %q is not a number", score)
+			return fmt.Errorf("score %q is not a number%s", score, decimalComma(score))
 		}
 		if err := t.scored(r, value, unknown(pass)); err != nil {
 			return err
@@ -284,7 +306,8 @@ func (t *table) outcome(r *ledger.Record, pass, score, wrong string) error {
 	default:
 		value, ok := truthOf(pass)
 		if !ok {
-			return fmt.Errorf("pass %q is neither pass nor fail nor error; a number between them is a score", pass)
+			return fmt.Errorf("pass %q is neither pass nor fail nor error; a number between them is a score%s", pass,
+				decimalComma(pass))
 		}
 		outcome(r, value)
 	}

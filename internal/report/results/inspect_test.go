@@ -6,18 +6,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/fit-eval/fit/internal/report/foreign"
-	"github.com/fit-eval/fit/internal/testenv"
 )
 
 // inspectHeader is a log as a whole.
@@ -205,6 +201,7 @@ func TestAHostileLogIsRefused(t *testing.T) {
 		"t00_epoch_1.json: it is not JSON":                          content(`{"id": "t00", "epoch": 1`),
 		"it is no sample":                                           content(`["id"]`),
 		"no epoch from 1 on":                                        content(`{"id": "t00", "epoch": 0}`),
+		"no epoch from 1 on and up to 1000000":                      content(`{"id": "t00", "epoch": 9999999999999}`),
 		"task arithmetic/t01, run 0 of":                             nil,
 		"it unpacks to more than 134217728 bytes":                   content(strings.Repeat(" ", 129<<20)),
 		"there are several scores: match, model_graded; choose one": content(`{"id": 9, "epoch": 1, "scores": {"model_graded": {"value": 1}}}`),
@@ -295,42 +292,5 @@ func TestLogsOfADirectoryAreArmsAndRepetitions(t *testing.T) {
 	}
 	if arms["provider/m generate"] != 144 || arms["provider/n generate"] != 72 || len(arms) != 2 {
 		t.Errorf("%v", arms)
-	}
-}
-
-// A large log is read in little memory and at a third of the speed at which its text is checked, or
-// better.
-func TestALargeLogIsReadInLittleMemory(t *testing.T) {
-	testenv.Measurement(t, "bench-results")
-	var members []member
-	var text []byte
-	filler := strings.Repeat("the agent looks at the next file and says what it found; ", 170)
-	for i := range 10_000 {
-		text = fmt.Appendf(nil, `{"id": %d, "epoch": 1, "input": "x%d", "target": "y", "messages": [{"role": "assistant", `+
-			`"content": "%s"}], "scores": {"match": {"value": "C"}}}`, i, i, filler)
-		members = append(members, member{name: fmt.Sprintf("samples/%d_epoch_1.json", i), content: text})
-	}
-	header := inspectMembers(t, runsOf("m", 1))
-	path := writeArchive(t, filepath.Join(t.TempDir(), "x.eval"), append(members, header[len(header)-1]))
-	best, check := time.Duration(math.MaxInt64), time.Duration(math.MaxInt64)
-	for range 3 {
-		start := time.Now()
-		if n := len(read(t, path, foreign.Options{})); n != 10_000 {
-			t.Fatal(n)
-		}
-		best = min(best, time.Since(start))
-		start = time.Now()
-		for range 10_000 {
-			if !json.Valid(text) {
-				t.Fatal("not JSON")
-			}
-		}
-		check = min(check, time.Since(start))
-	}
-	var memory runtime.MemStats
-	runtime.ReadMemStats(&memory)
-	t.Logf("read in %s, checked in %s, %d MB from the system", best, check, memory.Sys>>20)
-	if best > 3*check {
-		t.Errorf("reading takes %s, checking %s", best, check)
 	}
 }
