@@ -31,7 +31,7 @@ func commands(con *console.Console, registry *agent.Registry) []*cobra.Command {
 		versuscli.New(con, registry),
 		skillcli.New(con, registry),
 		sessioncli.New(con, registry.Dialects(), registry.Secrets),
-		statscli.New(con),
+		statscli.New(con, registry.Dialects()),
 		modelcli.New(con),
 		gatewaycli.New(con, registry.Secrets),
 		fleetcli.New(con, registry),

@@ -9,6 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/cli/experimentcli"
+	"github.com/fit-eval/fit/session"
 	"github.com/fit-eval/fit/stats"
 )
 
@@ -21,6 +23,9 @@ type pairedOptions struct {
 	Interval      string
 	Alpha, Margin float64
 	Seed          uint64
+
+	from     experimentcli.From
+	dialects session.Dialects
 }
 
 // armResult is one side of a comparison.
@@ -65,10 +70,10 @@ type pairedResult struct {
 	Warnings       []string    `json:"warnings,omitempty"`
 }
 
-func newPaired(con *console.Console, options *statsOptions) *cobra.Command {
-	var flags pairedOptions
+func newPaired(con *console.Console, options *statsOptions, dialects session.Dialects) *cobra.Command {
+	flags := pairedOptions{dialects: dialects}
 	cmd := &cobra.Command{
-		Use:   "paired FILE",
+		Use:   "paired FILE | A B",
 		Short: "Report whether one arm is better, from two columns per task",
 		Long: `Compares two arms that ran the same tasks. FILE ("-" is standard input) has one
 row per task with the outcomes of both arms, separated by commas, tabs, semicolons
@@ -84,13 +89,25 @@ The method follows from the data: the exact McNemar test with the Bonett-Price
 interval for one pass/fail run per task, else a sign-flip permutation test with
 Student's interval over tasks, robust to clusters. --sequential uses an e-process
 instead, which stays valid if you look after every task. The claim needs 10 tasks, p below
-alpha and an interval that excludes zero.`,
+alpha and an interval that excludes zero.
+
+A and B are run directories, or results of another harness, each with :ARM where it has
+several arms. B is then compared with A, as by fit-benchmark compare --allow historical.`,
 		Example: `  fit stats paired results.csv
   fit stats paired --kind ratio --lower-is-better costs.tsv
+  fit stats paired before.eval after.eval --scorer match
   printf 'task,before,after\nt1,0/0/1,1/1/1\nt2,0/1/0,1/1/0\n' | fit stats paired -`,
-		Args: oneFile,
+		Args: oneFileOrSides,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			result, err := comparePaired(con, args[0], flags, options.Level)
+			var result pairedResult
+			err := flags.check()
+			switch {
+			case err != nil:
+			case areSides(con, args):
+				result, err = compareSides(cmd, con, args, &flags)
+			default:
+				result, err = comparePaired(con, args[0], flags, options.Level)
+			}
 			if err != nil {
 				return err
 			}
@@ -111,13 +128,11 @@ alpha and an interval that excludes zero.`,
 	cmd.Flags().Float64Var(&flags.Margin, "margin", 0,
 		"equivalence margin: the largest difference that does not matter (a logarithm for ratios)")
 	cmd.Flags().Uint64Var(&flags.Seed, "seed", 1, "seed of random permutations and resamples")
+	flags.from.Register(cmd.Flags())
 	return cmd
 }
 
 func comparePaired(con *console.Console, path string, flags pairedOptions, level float64) (pairedResult, error) {
-	if err := flags.check(); err != nil {
-		return pairedResult{}, err
-	}
 	rows, err := readTable(con, path)
 	if err != nil {
 		return pairedResult{}, err

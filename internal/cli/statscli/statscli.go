@@ -14,6 +14,7 @@ import (
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/internal/jsonenc"
+	"github.com/fit-eval/fit/session"
 	"github.com/fit-eval/fit/stats"
 )
 
@@ -23,8 +24,8 @@ type statsOptions struct {
 	Level  float64
 }
 
-// New builds the `stats` command tree.
-func New(con *console.Console) *cobra.Command {
+// New builds the `stats` command tree. The dialects are those of the traces in run directories.
+func New(con *console.Console, dialects session.Dialects) *cobra.Command {
 	options := &statsOptions{}
 	cmd := &cobra.Command{
 		Use:   "stats",
@@ -47,7 +48,7 @@ Each command names the method it used. Nothing here reads or changes an experime
 	cmd.PersistentFlags().Float64Var(&options.Level, "level", stats.DefaultLevel, "confidence level")
 	cmd.AddCommand(
 		newProportion(con, options), newDifference(con, options), newPassK(con, options),
-		newMcNemar(con, options), newPaired(con, options),
+		newMcNemar(con, options), newPaired(con, options, dialects),
 		newPower(con, options), newJudge(con, options), newAgree(con, options), newAdjust(con, options),
 	)
 	for _, sub := range cmd.Commands() {
@@ -81,6 +82,13 @@ func oneFile(cmd *cobra.Command, args []string) error {
 	}
 	return console.Usagef("%s takes one file (or - for standard input), got %d; see %s --help", cmd.Name(), len(args),
 		cmd.CommandPath())
+}
+
+func oneFileOrSides(cmd *cobra.Command, args []string) error {
+	if len(args) == 2 {
+		return nil
+	}
+	return oneFile(cmd, args)
 }
 
 // needFlags names all missing flags at once.

@@ -15,14 +15,14 @@ import (
 	"github.com/fit-eval/fit/internal/cli/console"
 )
 
-// session runs commands in memory, in a directory with the files of a test.
-type session struct {
+// terminal runs commands in memory, in a directory with the files of a test.
+type terminal struct {
 	t     *testing.T
 	dir   string
 	stdin string
 }
 
-func newSession(t *testing.T, files map[string]string) *session {
+func newSession(t *testing.T, files map[string]string) *terminal {
 	t.Helper()
 	dir := t.TempDir()
 	for name, content := range files {
@@ -30,25 +30,25 @@ func newSession(t *testing.T, files map[string]string) *session {
 			t.Fatal(err)
 		}
 	}
-	return &session{t: t, dir: dir}
+	return &terminal{t: t, dir: dir}
 }
 
 // run executes `fit stats <arguments>` and returns what it printed, its error and its exit code.
-func (s *session) run(arguments ...string) (stdout string, code int, err error) {
+func (s *terminal) run(arguments ...string) (stdout string, code int, err error) {
 	s.t.Helper()
 	var out, errs bytes.Buffer
 	con := &console.Console{Stdin: strings.NewReader(s.stdin), Stdout: &out, Stderr: &errs, Dir: s.dir}
 	root := &cobra.Command{Use: "fit", SilenceErrors: true, SilenceUsage: true}
 	root.SetOut(&out)
 	root.SetErr(&errs)
-	root.AddCommand(New(con))
+	root.AddCommand(New(con, nil))
 	root.SetArgs(append([]string{"stats"}, arguments...))
 	err = root.Execute()
 	return out.String(), console.Code(err), err
 }
 
 // json runs a command that must succeed with --format json and returns its object.
-func (s *session) json(arguments ...string) map[string]any {
+func (s *terminal) json(arguments ...string) map[string]any {
 	s.t.Helper()
 	out, code, err := s.run(append(arguments, "--format", "json")...)
 	if code != console.ExitGood {
@@ -499,7 +499,7 @@ func TestEveryCommandExplainsItself(t *testing.T) {
 	if code != console.ExitGood {
 		t.Fatalf("exit %d: %v", code, err)
 	}
-	for _, sub := range New(&console.Console{}).Commands() {
+	for _, sub := range New(&console.Console{}, nil).Commands() {
 		if !strings.Contains(out, sub.Name()) || sub.Example == "" || sub.Long == "" {
 			t.Errorf("%s lacks an example, an explanation, or its line in the help", sub.Name())
 		}
@@ -522,7 +522,7 @@ func FuzzTables(f *testing.F) {
 			{"agree", "-", "--format", "json"},
 			{"agree", "-", "--counts"},
 		} {
-			s := &session{t: t, stdin: string(data)}
+			s := &terminal{t: t, stdin: string(data)}
 			out, code, err := s.run(arguments...)
 			if code != console.ExitGood && code != console.ExitUsage {
 				t.Fatalf("exit %d: %v", code, err)

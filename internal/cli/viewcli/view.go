@@ -190,6 +190,10 @@ func isForeign(path string, from *foreign.Options) bool {
 		_, err := foreign.Read(path, *from)
 		return err == nil
 	}
+	line, _, _ := bytes.Cut(beginningOf(path), []byte("\n"))
+	if format == foreign.FormatTable && !bytes.ContainsAny(line, ",;\t") {
+		return false // words: a table has two columns or more
+	}
 	return format != ""
 }
 
