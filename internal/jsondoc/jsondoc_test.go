@@ -67,7 +67,9 @@ func TestNumbersOfPythonAreNull(t *testing.T) {
 	const text = `{"NaN": NaN, "a\\": [Infinity, -Infinity, -1, true], "é NaN": "-Infinity \" NaN"}`
 	const want = `{"NaN": null, "a\\": [null, null, -1, true], "é NaN": "-Infinity \" NaN"}`
 	for _, in := range []io.Reader{
-		strings.NewReader(text), iotest.OneByteReader(strings.NewReader(text)), iotest.DataErrReader(strings.NewReader(text)),
+		strings.NewReader(text),
+		iotest.OneByteReader(strings.NewReader(text)),
+		iotest.DataErrReader(strings.NewReader(text)),
 	} {
 		if got, err := io.ReadAll(jsondoc.Finite(in)); string(got) != want || err != nil {
 			t.Errorf("%s, %v", got, err)
