@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -127,7 +128,13 @@ func readAll(path string, files []string, one reader, opts Options) ([]ledger.Re
 		}
 		whole.Write([]byte(digest))
 		s.from = &ledger.Imported{Format: one.format, File: s.name(file), SHA256: digest}
-		if err := one.read(s, file); err != nil {
+		err = one.read(s, file)
+		if typed, ok := errors.AsType[*json.UnmarshalTypeError](err); ok { // its own words are about our code
+			err = fmt.Errorf("%s is a %s: fit does not know this version of the format %s",
+				cmp.Or(typed.Field, "a value"), typed.Value,
+				one.format)
+		}
+		if err != nil {
 			return nil, fmt.Errorf("%s: %w", file, err)
 		}
 		slices.Sort(s.from.Doubts)

@@ -151,7 +151,7 @@ func TestPromptfooScoresAndCache(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"evalId": "x", "results": []}`:                                              "fit reads version 3",
 		`{"evalId": "x", "results": {"version": 3}}`:                                  "there are no results.results",
-		`{"evalId": "x", "results": {"results": [1]}}`:                                "cannot unmarshal number",
+		`{"evalId": "x", "results": {"results": [1]}}`:                                "a value is a number",
 		`{"evalId": "x", "results": {"results": [`:                                    "EOF",
 		`{"evalId": "x", "results": {"results": [], "results": []}}`:                  "results are there twice",
 		`{"evalId": "x", "evalId": "y"}`:                                              `"evalId" is there twice`,
@@ -254,5 +254,18 @@ func TestAWorkspaceOfASkill(t *testing.T) {
 	}
 	if got := outcomes(read(t, dir, foreign.Options{})); got != want {
 		t.Errorf("of all iterations: %s", got)
+	}
+}
+
+func TestAVersionThatIsNotKnownIsNamed(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		`{"evalId": "x", "results": {"results": [{"provider": "p"}]}}`:                           "r is a string",
+		`{"task_name": "t", "started_at": "", "verifier_result": {"rewards": {"reward": true}}}`: "rewards is a bool",
+	} {
+		_, err := foreign.Read(write(t, filepath.Join(t.TempDir(), "x.json"), []byte(text)), foreign.Options{})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
 	}
 }
