@@ -243,8 +243,8 @@ func firstOf(a, b string) string {
 	return a
 }
 
-// sentencesFile is the file of a run directory with the verdicts on sentences.
-const sentencesFile = "sentences.json"
+// SentencesFile is the file of a run directory with the verdicts on sentences.
+const SentencesFile = "sentences.json"
 
 type sentencesDocument struct {
 	Version   int               `json:"version"`
@@ -253,7 +253,7 @@ type sentencesDocument struct {
 
 // ReadSentences reads the verdicts on sentences in a run directory; none if nobody was asked.
 func ReadSentences(dir string) ([]SentenceVerdict, error) {
-	path := filepath.Join(dir, sentencesFile)
+	path := filepath.Join(dir, SentencesFile)
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -288,7 +288,7 @@ func WriteSentences(dir string, verdicts []SentenceVerdict) error {
 	if err != nil {
 		return err
 	}
-	return atomicfile.WriteSynced(filepath.Join(dir, sentencesFile), 0o600, append(text, '\n'))
+	return atomicfile.WriteSynced(filepath.Join(dir, SentencesFile), 0o600, append(text, '\n'))
 }
 
 // SentenceItem is what a person is shown who judges a sentence: what a judge is shown.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/fit-eval/fit/internal/experiment"
 	"github.com/fit-eval/fit/internal/experiment/control"
+	"github.com/fit-eval/fit/internal/judge"
 	"github.com/fit-eval/fit/ledger"
 )
 
@@ -115,5 +116,35 @@ func TestATraceThatHasEndedIsNotLive(t *testing.T) {
 		if overview.Live != want {
 			t.Errorf("live is %t of %s", overview.Live, name)
 		}
+	}
+}
+
+// TestADecidedSentenceIsShown: a sentence that is decided while the page is open changes the grid
+// and the cell, as it changes what the commands print.
+func TestADecidedSentenceIsShown(t *testing.T) {
+	dir := runDirectory(t, filepath.Join(t.TempDir(), "run"))
+	p := open(t, dir)
+	before := p.list()[0]
+	no := false
+	verdict := judge.SentenceVerdict{
+		Cell:     ledger.Cell{TaskID: "fix-add-03", Arm: "after", RunIndex: 1},
+		Attempt:  1,
+		Sentence: judge.Sentence{Text: "names the cause", Shown: "outputs"},
+		Pass:     &no,
+		By:       judge.ByPerson,
+		Why:      "it names another",
+	}
+	if err := judge.WriteSentences(dir, []judge.SentenceVerdict{verdict}); err != nil {
+		t.Fatal(err)
+	}
+	entry := p.list()[0]
+	if entry.Passed != before.Passed-1 || entry.Failed != before.Failed+1 {
+		t.Errorf("%d passed and %d failed; before, %d and %d", entry.Passed, entry.Failed, before.Passed, before.Failed)
+	}
+	var one cellAnswer
+	p.read("/api/experiments/"+entry.ID+"/cells/fix-add-03/after/1", &one)
+	if one.Cell.State != stateFail || one.Attempts[0].Verdict != ledger.Fail || len(one.Rows) == 0 ||
+		!strings.Contains(one.Cell.Why, "names the cause") {
+		t.Errorf("the cell is %+v with the rows %+v", one.Cell, one.Rows)
 	}
 }

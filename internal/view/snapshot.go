@@ -12,6 +12,7 @@ import (
 
 	"github.com/fit-eval/fit/internal/evidence"
 	"github.com/fit-eval/fit/internal/experiment"
+	"github.com/fit-eval/fit/internal/judge"
 	"github.com/fit-eval/fit/internal/report"
 	"github.com/fit-eval/fit/internal/report/results"
 	"github.com/fit-eval/fit/ledger"
@@ -49,6 +50,7 @@ func stampOf(dir string) string {
 	for _, name := range []string{
 		experiment.LedgerFile, ledger.NoteFile(experiment.LedgerFile), experiment.PlanFile,
 		experiment.AttemptsFile, experiment.LabelsFile, evidence.TasksFile, evidence.ReviewsFile,
+		judge.SentencesFile,
 	} {
 		if info, err := os.Lstat(filepath.Join(dir, name)); err == nil {
 			fmt.Fprintf(&stamp, "%d.%d.%s ", info.Size(), info.ModTime().UnixNano(), info.Mode().Type())
