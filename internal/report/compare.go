@@ -103,9 +103,11 @@ type Comparison struct {
 	Imported string `json:"imported,omitempty"`
 	// Validity is the page that says what a claim rests on.
 	Validity string `json:"validity"`
+	// FirstLines are said right below the sentence: what was accepted, the result of first
+	// attempts, what is signed, the controls, and how many experiments there were.
+	FirstLines []string `json:"-"`
 
-	first []string // what is said right below the sentence
-	flow  []string // what became of the planned runs
+	flow []string // what became of the planned runs
 }
 
 // Facts are what is known about two arms, B against A, beside the decision about them.
@@ -163,7 +165,7 @@ func Compare(a, b *Group, cfg CompareConfig) (*Comparison, error) {
 		SignedA:    a.Signed,
 		SignedB:    b.Signed,
 		Imported:   importedLine(a, b),
-		first:      FirstLines(a, b),
+		FirstLines: FirstLines(a, b),
 		Controls:   a.controls,
 		Validity:   ValidityPage,
 		FlowA:      a.Flow,
@@ -172,7 +174,7 @@ func Compare(a, b *Group, cfg CompareConfig) (*Comparison, error) {
 		flow:       flowLines(a, b),
 	}
 	if c.First != nil {
-		c.first = append([]string{c.First.text}, c.first...)
+		c.FirstLines = append([]string{c.First.text}, c.FirstLines...)
 	}
 	var err error
 	if c.RateA, c.BoundsA, err = a.rate(cfg.Measure); err != nil {
@@ -185,7 +187,7 @@ func Compare(a, b *Group, cfg CompareConfig) (*Comparison, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.first = append(pair.AddAllowed(nil), c.first...)
+	c.FirstLines = append(pair.AddAllowed(nil), c.FirstLines...)
 	c.nameA, c.nameB = a.Name, b.Name
 	c.Facts, c.Sequential, c.Treatment, c.Machines = pair.Facts, pair.Sequential, pair.Treatment, pair.Machines
 	c.Decision, err = stats.Decide(pair.Comparison, pair.Config)

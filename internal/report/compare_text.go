@@ -17,7 +17,7 @@ func (c *Comparison) Text(w io.Writer) error {
 		fmt.Fprintln(w, display.Line(c.Imported))
 	}
 	fmt.Fprintln(w, c.Decision.Sentence)
-	for _, line := range c.first {
+	for _, line := range c.FirstLines {
 		fmt.Fprintln(w, display.Line(line))
 	}
 	fmt.Fprintln(w)
@@ -69,7 +69,7 @@ func (c *Comparison) Markdown(w io.Writer) error {
 		m.line("%s\n", cell(c.Imported))
 	}
 	m.line("**%s**\n", cell(c.Decision.Sentence))
-	m.paragraphs(c.first)
+	m.paragraphs(c.FirstLines)
 	m.header("taskId", cell(c.armA()), cell(c.armB()), "difference", "p (Holm)")
 	for _, t := range c.Tasks {
 		m.row(cell(t.TaskID), meanText(t.MeanA, t.NA), meanText(t.MeanB, t.NB), deltaText(t), pText(t.PAdj))

@@ -35,9 +35,10 @@ type MultiComparison struct {
 	Controls []Control `json:"controls,omitempty"`
 	// Validity is the page that says what a claim rests on.
 	Validity string `json:"validity"`
+	// FirstLines are said right below the headline.
+	FirstLines []string `json:"-"`
 
-	first []string // what is said right below the headline
-	flow  []string // what became of the planned runs
+	flow []string // what became of the planned runs
 }
 
 // RankedArm is one arm of the comparison.
@@ -96,14 +97,14 @@ func CompareArms(groups []*Group, toBaseline bool, cfg CompareConfig) (*MultiCom
 	f := &MultiComparison{
 		Version:    Version,
 		Measure:    cfg.Measure,
-		first:      FirstLines(groups...),
+		FirstLines: FirstLines(groups...),
 		Controls:   groups[0].controls,
 		Validity:   ValidityPage,
 		flow:       flowLines(groups...),
 		NotPlanned: cfg.NotPlanned,
 	}
 	if text := notPlannedText(cfg.NotPlanned); text != "" {
-		f.first = append([]string{text}, f.first...)
+		f.FirstLines = append([]string{text}, f.FirstLines...)
 	}
 	f.Imported = importedLine(groups...)
 	for _, g := range groups {
@@ -320,7 +321,7 @@ func (f *MultiComparison) headline() string {
 
 // Text writes the family for a terminal.
 func (f *MultiComparison) Text(w io.Writer) error {
-	head := joined("\n", append([]string{display.Line(f.Imported), display.Line(f.headline())}, f.first...)...)
+	head := joined("\n", append([]string{display.Line(f.Imported), display.Line(f.headline())}, f.FirstLines...)...)
 	if head != "" {
 		fmt.Fprintf(w, "%s\n\n", head)
 	}
@@ -351,7 +352,7 @@ func (f *MultiComparison) Markdown(w io.Writer) error {
 	if head := f.headline(); head != "" {
 		m.line("**%s**\n", cell(head))
 	}
-	m.paragraphs(f.first)
+	m.paragraphs(f.FirstLines)
 	m.header(f.rankedHead()...)
 	for i := range f.Arms {
 		m.row(append([]string{cell(f.Arms[i].Name)}, f.Arms[i].cells()...)...)

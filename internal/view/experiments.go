@@ -264,7 +264,9 @@ type experimentAnswer struct {
 	Family          *report.MultiComparison `json:"family"`
 	ComparisonError string                  `json:"comparisonError"`
 	Plan            *planAnswer             `json:"plan"`
+	FirstLines      []string                `json:"firstLines,omitempty"` // below the sentence, as reports have them
 	Repeat          string                  `json:"repeat"`
+	Continue        string                  `json:"continue,omitempty"` // the command, where it stopped
 	Live            *liveStatus             `json:"live"`
 	Views           []note                  `json:"views"` // that somebody saved
 }
@@ -305,10 +307,14 @@ func (s *Server) experiment(r *http.Request, at location) (any, error) {
 		Family:          snap.family,
 		ComparisonError: snap.compareProblem,
 		Plan:            snap.planned(),
+		FirstLines:      snap.firstLines(),
 		Repeat:          snap.repeat(),
 	}
 	for _, p := range snap.found.Problems {
 		answer.Problems = append(answer.Problems, p.Problem)
+	}
+	if answer.Experiment.Stopped != "" && answer.Experiment.Kind == kindBenchmark && answer.Repeat != "" {
+		answer.Continue = snap.command(snap.plan.Isolation, snap.plan.Network) + " --output " + shellQuote(at.shown)
 	}
 	answer.Notes = snap.notes()
 	answer.Live = s.status(r.Context(), at)
@@ -318,6 +324,19 @@ func (s *Server) experiment(r *http.Request, at location) (any, error) {
 	}
 	answer.Views = views
 	return answer, nil
+}
+
+// firstLines returns what the commands print right below their sentence.
+func (s *snapshot) firstLines() []string {
+	switch {
+	case s.comparison != nil:
+		return s.comparison.FirstLines
+	case s.family != nil:
+		return s.family.FirstLines
+	case s.report != nil && len(s.report.Groups) == 1:
+		return report.FirstLines(&s.report.Groups[0])
+	}
+	return nil
 }
 
 // notes lists the results that are not signed by the user, as the commands do.
@@ -371,25 +390,32 @@ func (s *snapshot) planned() *planAnswer {
 	return answer
 }
 
-// repeat returns a command that repeats the experiment, as the plan describes it.
+// repeat returns a command that repeats the experiment, as the plan describes it. What was chosen
+// by itself is part of how it was run.
 func (s *snapshot) repeat() string {
 	if s.plan == nil || s.plan.Family.Origin == "" {
 		return ""
 	}
+	ran := s.planned()
+	return s.command(ran.Isolation, ran.Network)
+}
+
+// command returns the command of the plan with a sandbox and a network. With those that were asked
+// for it continues the experiment.
+func (s *snapshot) command(isolation, network string) string {
 	words := []string{"fit-benchmark", "run", "--family", s.plan.Family.Origin, "--runs", strconv.Itoa(s.plan.Runs)}
 	for i := range s.plan.Arms {
 		words = append(words, "--arm", armFlag(&s.plan.Arms[i].Arm))
 	}
 	words = append(words, "--seed", strconv.FormatUint(s.plan.Seed, 10))
-	ran := s.planned() // what was chosen by itself is part of how it was run
-	isolation, _, _ := strings.Cut(ran.Isolation, " ")
+	isolation, _, _ = strings.Cut(isolation, " ")
 	var spend experiment.Budgets // the last process's: it is no part of what is measured
 	if s.process != nil {
 		spend = s.process.Budgets
 	}
 	for _, flag := range [][2]string{
 		{"--isolation", isolation},
-		{"--network", ran.Network},
+		{"--network", network},
 		{"--concurrency", textOf(positive(s.plan.Concurrency))},
 		{"--timeout", textOf(positive(time.Duration(s.plan.AgentTimeoutMs) * time.Millisecond))},
 		{"--max-cost-usd", textOf(positive(spend.Experiment.USD))},

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fit-eval/fit/internal/experiment"
+	"github.com/fit-eval/fit/internal/report"
 )
 
 // The command that repeats an experiment brings what its arms brought.
@@ -73,6 +74,21 @@ func TestTheCommandRepeatsTheConditions(t *testing.T) {
 	const want = "fit-benchmark run --family 'my tasks' --runs 3 --seed 7 --isolation bwrap --network model " +
 		"--concurrency 2 --timeout 1m30s --max-cost-usd 2 --max-time 1h0m0s --arm-max-tokens 700 --cell-max-cost-usd 0.5 --cell-max-tokens 9000 --cell-max-time 1m0s"
 	if got := (&snapshot{plan: plan, process: last}).repeat(); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+// The command that repeats an experiment has the sandbox and the network that fit chose by itself,
+// which may be others on another day.
+func TestTheCommandRepeatsWhatWasChosen(t *testing.T) {
+	chosen := report.Group{}
+	chosen.Provenance.Isolation, chosen.Provenance.Network = "bwrap", "model"
+	s := &snapshot{
+		plan:   &experiment.Plan{Family: experiment.PlannedFamily{Origin: "tasks"}, Runs: 3},
+		report: &report.Report{Groups: []report.Group{chosen}},
+	}
+	const want = "fit-benchmark run --family tasks --runs 3 --seed 0 --isolation bwrap --network model"
+	if got := s.repeat(); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }

@@ -204,7 +204,8 @@ func TestDrawnAnalysis(t *testing.T) {
 	pages["cheats"].says(t, "4 runs disqualified: quince deleted a test")
 	pages["a cheat"].says(t, "failed", "disqualified for a sign of cheating", "deleted a test", "removed line")
 	why := "topped by budget: the experiment's budget of $0.25: $0.24 are spent"
-	pages["stopped"].says(t, "S"+why)
+	pages["stopped"].says(t, "S"+why, "What to do: fit-benchmark run ",
+		" --max-cost-usd 0.25 --output "+filepath.Join(g.top, "stopped"))
 	pages["list"].says(t, "s"+why)
 	pages["how it was stopped"].says(t, "--max-cost-usd 0.25")
 	pages["plan"].says(t, "fit-benchmark plan "+filepath.Join(g.top, "skills")+" --effect")

@@ -75,6 +75,47 @@ func startExperiment(t *testing.T, cmd *exec.Cmd, dir string) {
 	})
 }
 
+// An experiment that its budget stopped says on its page what to do: the command there, with a
+// larger budget, runs the rest.
+func TestTheCommandOfAStoppedExperimentContinuesIt(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "stopped")
+	script, err := scripted.Parse([]byte(`{"turns": [{"text": "Done."}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	model := httptest.NewServer(scripted.NewServer(map[string]*scripted.Script{"": script}, scripted.Options{}))
+	defer model.Close()
+	cmd := fitCommand(t, "benchmark", "run", "--family", demoFamily(t), "--runs", "1", "--no-probe", "--concurrency", "1",
+		"--arm", "a=agent:builtin,model:claude-sonnet-4-5", "--model-url", model.URL, "--output", dir,
+		"--max-tokens", "1")
+	cmd.Env, cmd.Stdout, cmd.Stderr = append(os.Environ(), "ANTHROPIC_API_KEY=none"), io.Discard, io.Discard
+	if err := cmd.Run(); cmd.ProcessState.ExitCode() != 4 {
+		t.Fatalf("a budget of one token ends with %v, want code 4", err)
+	}
+	address := serve(t, dir)
+	g := &guide{asked: askView(t, address)}
+	place := spot{"stopped", "#/x/" + g.id(t, "stopped"), ".claim"}
+	page := glance(t, map[string]any{"url": address, "allow": []string{"409"}}, place)["stopped"]
+	page.says(t, "rerun the command with a larger budget to continue")
+	_, command, _ := strings.Cut(page.Text, "What to do: fit-benchmark ")
+	command, _, ok := strings.Cut(command, " --max-tokens 1 --output "+dir+" ")
+	if !ok {
+		t.Fatalf("the page says %q", page.Text)
+	}
+	words := append([]string{"benchmark"}, strings.Fields(command)...)
+	cmd = fitCommand(t, append(words, "--no-probe", "--max-tokens", "1000000", "--output", dir)...)
+	cmd.Env, cmd.Stdout = append(os.Environ(), "ANTHROPIC_API_KEY=none"), io.Discard
+	if err := cmd.Run(); err != nil {
+		t.Errorf("%s: %v", command, err)
+	}
+	page = glance(t, map[string]any{"url": address, "allow": []string{"409"}}, place)["stopped"]
+	page.says(t, "0 of 12 runs")
+	if strings.Contains(page.Text, "What to do") {
+		t.Errorf("a complete experiment says %q", page.Text)
+	}
+}
+
 // A cell whose model does not answer runs until it is cancelled; its page puts it back.
 func TestRunningCellIsCancelledAndRequeued(t *testing.T) {
 	t.Parallel()

@@ -99,7 +99,8 @@ func TestTwoExperimentsOfTheListAreCompared(t *testing.T) {
 		!strings.Contains(got.Sentence, points) {
 		t.Errorf("the difference %s is not in %q and %q", points, got.Sentence, got.Overall)
 	}
-	if crumbs := strings.Join(got.Crumbs, " "); !strings.Contains(crumbs, "july") || !strings.Contains(crumbs, "after") {
+	crumbs := strings.Join(got.Crumbs, " ")
+	if !strings.Contains(crumbs, "july") || !strings.Contains(crumbs, "after") {
 		t.Errorf("the last mark leads to %s", crumbs)
 	}
 	g := &guide{asked: askView(t, address), address: address, top: top}

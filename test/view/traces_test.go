@@ -98,8 +98,8 @@ func TestReadable(t *testing.T) {
 	chromium(t).run(t, "readable", map[string]any{"url": serve(t, c.save(t))})
 }
 
-// An image that is none, and one that may hold a script, are not shown as images, neither on the page
-// nor in a file.
+// An image that is none, and one that may hold a script, are not shown as images, neither on the
+// page nor in a file.
 func TestImages(t *testing.T) {
 	t.Parallel()
 	b := chromium(t)

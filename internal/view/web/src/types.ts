@@ -362,7 +362,9 @@ export interface ExperimentDetail {
   family: FamilyComparison | null;
   comparisonError: string;
   plan: Plan | null;
+  firstLines?: string[];
   repeat: string;
+  continue?: string;
   live: Status | null;
   views: Note[];
 }

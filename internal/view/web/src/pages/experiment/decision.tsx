@@ -12,7 +12,17 @@ export function Decision(props: { detail: ExperimentDetail }): JSX.Element {
     <div class="decision">
       <div class="claim">
         <Claim detail={detail} groups={groups} />
+        {detail.firstLines?.map((line) => (
+          <p key={line} class="soft">
+            {prose(upper(line))}.
+          </p>
+        ))}
         {detail.experiment.stopped && <p>{prose(upper(detail.experiment.stopped))}.</p>}
+        {detail.continue && (
+          <p class="soft">
+            What to do: <code>{visible(detail.continue)}</code>
+          </p>
+        )}
         <Causes groups={groups} />
         <Cheats groups={groups} />
         <Price detail={detail} />
@@ -85,6 +95,7 @@ const flowSteps = [
   ["retried", "retried"],
   ["at a limit", "limited"],
   ["held", "held"],
+  ["failed calls", "failedCalls"],
   ["graded", "graded"],
 ] as const;
 
