@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fit-eval/fit/internal/experiment"
 	"github.com/fit-eval/fit/internal/experiment/control"
 	"github.com/fit-eval/fit/internal/report/versus/versustest"
 	"github.com/fit-eval/fit/ledger"
@@ -22,7 +23,7 @@ func (s standing) Status(context.Context) (control.Status, error) { return s.now
 func (standing) Control(context.Context, control.Command) (string, error) { return "", nil }
 
 // TestWhatRuns: the page of a running experiment says what ctl prints: how long it takes with its
-// limits, what it costs an hour, and which cell stands still. The cells that ran before have their
+// limits, what it costs an hour, and which cell stands still; thousands have a thin space. The cells that ran before have their
 // earlier attempts.
 func TestWhatRuns(t *testing.T) {
 	t.Parallel()
@@ -35,8 +36,8 @@ func TestWhatRuns(t *testing.T) {
 	hourly := 12.4
 	server, err := control.Serve(dir, standing{control.Status{
 		State:          control.Running,
-		Total:          10,
-		Done:           7,
+		Total:          12_000,
+		Done:           7_000,
 		CostUSD:        1.75,
 		BurnUSDPerHour: &hourly,
 		LeftMs:         &control.Left{Est: 180_000, Lo: 120_000, Hi: 240_000},
@@ -67,7 +68,7 @@ func TestWhatRuns(t *testing.T) {
 		t.Errorf("ctl says %+v", s)
 	}
 	running := pages["running"]
-	running.says(t, "7 of 10", money(&said.Status.CostUSD), money(&hourly)+" an hour", "2–4 min left")
+	running.says(t, "7 000 of 12 000", money(&said.Status.CostUSD), money(&hourly)+" an hour", "2–4 min left")
 	running.has(t, "fix-add-01 ▸ quince ▸ run 1", "Bash go test ./... stalled, last entry 2 h ago", "1 h 00 m",
 		"3", "cancel")
 	running.hovers(t, "fix-add-00, pear, run 0: passed after 2 attempts · $0.25 · 4 turns · 9.0 s")
@@ -105,6 +106,22 @@ func retried(t *testing.T, dir string) {
 		t.Fatal(err)
 	}
 	second.Attempt = 2
+	began, err := json.Marshal(map[string]any{
+		"arm": first.Arm, "taskId": first.TaskID, "runIndex": first.RunIndex, "attempt": second.Attempt,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	journal, err := os.OpenFile(filepath.Join(dir, experiment.AttemptsFile), os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := journal.Write(append(began, '\n')); err != nil {
+		t.Fatal(err)
+	}
+	if err := journal.Close(); err != nil {
+		t.Fatal(err)
+	}
 	cost := 0.1
 	failed := ledger.Record{
 		TaskID:       first.TaskID,
