@@ -9,7 +9,7 @@ export async function experiments(page, args) {
   check((await page.locator(".whisker").count()) >= 2, "every rate has its interval");
   await page.setViewportSize({ width: 390, height: 844 });
   await accessible(page, "the list on a phone");
-  const cut = await page.locator("table.experiments :is(.num, .whisker)").evaluateAll((list) => list.filter((e) => e.getBoundingClientRect().right > innerWidth).map((e) => e.textContent));
+  const cut = await page.locator("table.experiments :is(th, .num, .whisker)").evaluateAll((list) => list.filter((e) => e.getBoundingClientRect().right > innerWidth).map((e) => e.textContent));
   equal(cut, [], "cut on a phone");
   return page.locator("table.experiments tbody tr").count();
 }
@@ -97,6 +97,10 @@ export async function cell(page, args) {
     const rounded = 100 / inMs(whole); // what is read has a tenth of a second at best
     check(Math.abs(at / 472 - inMs(after) / inMs(whole)) < 0.01 + rounded, `milestones are to scale: ${label} is drawn at ${at} of 472`);
   }
+  await page.setViewportSize({ width: 390, height: 844 });
+  const reach = await page.locator(".timeline").evaluate((table) => Math.max(...[...table.querySelectorAll("circle")].map((e) => e.getBoundingClientRect().right)) - table.getBoundingClientRect().right);
+  check(reach <= 0, `milestones reach ${reach} pixels beyond a phone`);
+  await page.setViewportSize({ width: 1280, height: 800 });
   await page.waitForSelector(".chart svg rect");
   await page.waitForSelector(".transcript .entry.assistant");
   await click(page, page.getByText("what the graders printed"));
