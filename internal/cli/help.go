@@ -17,7 +17,8 @@ func newHelp(root *cobra.Command) *cobra.Command {
 		Example: "  fit help harness run",
 		Short:   "Show help about a command",
 		Args:    cobra.ArbitraryArgs,
-		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string,
+		) ([]cobra.Completion, cobra.ShellCompDirective) {
 			command, _, err := root.Find(args)
 			if err != nil {
 				return nil, cobra.ShellCompDirectiveNoFileComp

@@ -102,7 +102,7 @@ type PlannedTask struct {
 	Tags       []string `json:"tags,omitempty"`
 	Scored     *bool    `json:"scored,omitempty"`
 	Judged     bool     `json:"judged,omitempty"`
-	// Sentences is how many sentences decide about the task after its runs, where nothing else does.
+	// Sentences is how many sentences decide about the task after its runs, if nothing else does.
 	Sentences int `json:"sentences,omitempty"`
 	// Shared is a digest of the files and tests, whatever is asked: who solves one of the tasks
 	// that have the same may solve them all.

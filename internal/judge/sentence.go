@@ -46,8 +46,8 @@ type SentenceVerdict struct {
 	Pass *bool `json:"pass"`
 	// By is who decided: byPanel or ByPerson.
 	By string `json:"by,omitempty"`
-	// Evidence lists the citations that hold, Why what the first judge of the majority wrote, or why
-	// there is no verdict.
+	// Evidence lists the citations that hold, Why what the first judge of the majority wrote, or
+	// why there is no verdict.
 	Evidence []string `json:"evidence"`
 	Why      string   `json:"why,omitempty"`
 }
@@ -85,8 +85,8 @@ func sentenceQuestions(d *deriver) iter.Seq[*question] {
 	}
 }
 
-// sentenceQuestion returns the question about one sentence. Neither the sentence nor the task can be
-// cited, nor a line that repeats the sentence or only claims a verdict.
+// sentenceQuestion returns the question about one sentence. Neither the sentence nor the task can
+// be cited, nor a line that repeats the sentence or only claims a verdict.
 func sentenceQuestion(f *frames, s *Subject, one Sentence) *question {
 	v := newView(s)
 	parts := shown{v.uncited("Sentence", one.Text), v.uncited("What was asked for", s.Task.Prompt)}
@@ -169,7 +169,8 @@ func undecided(s *Subject, index int) SentenceVerdict {
 
 // DeriveSentences derives the verdicts on the sentences of runs from replies, as Derive does. The
 // second result counts the questions that have no reply yet.
-func DeriveSentences(replies *Replies, settings Settings, subjects []Subject) (verdicts []SentenceVerdict, missing int) {
+func DeriveSentences(replies *Replies, settings Settings, subjects []Subject,
+) (verdicts []SentenceVerdict, missing int) {
 	d := newDeriver(settings, subjects, replies.find)
 	d.selfTest()
 	for i := range subjects {

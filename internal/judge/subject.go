@@ -25,8 +25,8 @@ type Subject struct {
 	// Hide lists what else would reveal who did the work: names, and directories, which begin with
 	// a slash.
 	Hide []string
-	// Sentences are what a panel is asked about where the settings say so, Answer is the agent's last
-	// message, and Attempt the attempt that the run is.
+	// Sentences are what a panel is asked about where the settings say so, Answer is the agent's
+	// last message, and Attempt the attempt that the run is.
 	Sentences []Sentence
 	Answer    string
 	Attempt   int

@@ -56,8 +56,8 @@ func TestAgentsInContainersDoNotLearnTheirArmOrTask(t *testing.T) {
 	for id := range agents {
 		r := records[arms+"-"+id]
 		told, err := json.Marshal(r.Invariants)
-		if err != nil || r.Verdict != ledger.Pass || r.Container == nil || !strings.Contains(string(told), "AGENT_CWD=") ||
-			strings.Contains(string(told), arms) {
+		if err != nil || r.Verdict != ledger.Pass || r.Container == nil ||
+			!strings.Contains(string(told), "AGENT_CWD=") || strings.Contains(string(told), arms) {
 			t.Errorf("%s: %s %s, the hook was told %s", id, r.Verdict, r.ErrorMessage, told)
 		}
 	}

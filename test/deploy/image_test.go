@@ -11,8 +11,8 @@ import (
 	"github.com/fit-eval/fit/internal/testenv"
 )
 
-// TestTheImageRuns builds the Dockerfile, on bases made of this machine's programs in place of those
-// of a registry: what it installs from a registry is there already, and its user is not root.
+// TestTheImageRuns builds the Dockerfile, on bases made of this machine's programs in place of
+// those of a registry: what it installs from a registry is there already, and its user is not root.
 func TestTheImageRuns(t *testing.T) {
 	podman := testenv.NeedTool(t, "podman")
 	t.Cleanup(containertest.Remove)
@@ -36,12 +36,13 @@ func TestTheImageRuns(t *testing.T) {
 	}
 	image := func(name string, build ...string) string {
 		t.Helper()
-		id := must(podman, append(append([]string{"build", "-q", "--network", "none"}, build...), filepath.Join(dir, name))...)
+		build = append([]string{"build", "-q", "--network", "none"}, build...)
+		id := must(podman, append(build, filepath.Join(dir, name))...)
 		t.Cleanup(func() { _ = exec.Command(podman, "rmi", "--force", id).Run() })
 		return id
 	}
 
-	// The base has what registries would give: a package that is installed, and make with a compiler.
+	// The base has what registries would give: an installed package, and make with a compiler.
 	write("base/bin/apt-get", "#!/bin/sh\ncase \"$*\" in update|*' bubblewrap ca-certificates git') ;; *) exit 1 ;; esac\n")
 	write("base/bin/useradd", "#!/bin/sh\necho \"fit:x:$2:$2::/home/fit:/bin/sh\" >> /etc/passwd\n"+
 		"echo \"fit:x:$2:\" >> /etc/group; mkdir -p /home/fit\n")

@@ -62,7 +62,8 @@ func readResults(con *console.Console, dirs []string, damagedToo bool, from *for
 func meantDirectory(con *console.Console, dirs []string) string {
 	for _, dir := range dirs {
 		if at := con.Path(dir); isFile(filepath.Join(at, "family.yaml")) || isDirectory(filepath.Join(at, "tasks")) {
-			return fmt.Sprintf("; %s is a family of tasks: fit benchmark run --family %[1]s measures an agent on it", dir)
+			return fmt.Sprintf("; %s is a family of tasks: fit benchmark run --family %[1]s measures an agent on it",
+				dir)
 		}
 		for above := filepath.Dir(filepath.Clean(dir)); len(above) > 1; above = filepath.Dir(above) {
 			switch _, err := os.Stat(con.Path(dir)); {

@@ -269,7 +269,8 @@ func (t *skillTest) stage(ctx context.Context) (err error) {
 	if t.opts.against == "" {
 		return nil
 	}
-	t.former, err = stageFormer(ctx, t.con, t.dir, t.opts.against, filepath.Join(t.output, "skills", skilltest.ArmFormer, base))
+	copied := filepath.Join(t.output, "skills", skilltest.ArmFormer, base)
+	t.former, err = stageFormer(ctx, t.con, t.dir, t.opts.against, copied)
 	if err == nil && t.former.Digest == t.skill.Digest {
 		err = console.Usagef("--against %s is the same skill: there is nothing to compare", t.opts.against)
 	}

@@ -273,7 +273,7 @@ func failed(r *ledger.Record, message string) {
 	r.Grade, r.Score = nil, nil
 }
 
-// maxRuns bounds how often a task is repeated; what is above it is no number of a run.
+// maxRuns bounds how often a task is repeated; no run has a number above it.
 const maxRuns = 1_000_000
 
 // maxMessage bounds what is kept of an error, in bytes.

@@ -128,7 +128,12 @@ func build(in input) *Answer {
 			if byRow[key] == nil {
 				text := cmp.Or(row.Sentence, c.Labels[row.Test], row.Test)
 				a.texts[key] = text
-				byRow[key] = &Assertion{Case: r.TaskID, Name: row.Test, Text: text, Shown: row.Shown}
+				byRow[key] = &Assertion{
+					Case:  r.TaskID,
+					Name:  row.Test,
+					Text:  text,
+					Shown: row.Shown,
+				}
 				order = append(order, key)
 			}
 			if r.Arm == with {

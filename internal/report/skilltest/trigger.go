@@ -250,7 +250,8 @@ func (a *TriggerAnswer) Text(w io.Writer) error {
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "%d of %s are decided as they should be, by more than half of their runs; 95%% confidence intervals\n",
+	fmt.Fprintf(w, "%d of %s are decided as they should be, by more than half of their runs; "+
+		"95%% confidence intervals\n",
 		len(a.Queries)-wrong, report.Count(len(a.Queries), "query"))
 	if a.Missing > 0 {
 		fmt.Fprintf(w, "unknown: %s, in which nobody knows whether the skill was opened\n",
