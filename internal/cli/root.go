@@ -294,6 +294,7 @@ New here? "fit demo" shows the whole path in seconds, offline; "fit doctor" show
 	show := func(string) error { return errVersion }
 	for _, command := range append(root.Commands(), root) {
 		command.Flags().BoolFuncP("version", "v", "version for "+command.Name(), show)
+		command.Version = "" // with one, cobra reads the flag as its own
 	}
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetHelpCommand(newHelp(root))
