@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -86,11 +87,14 @@ func TestParticipantsReadTheirProjectsAndALeadDoesNotReadTheWork(t *testing.T) {
 type starts struct {
 	agent.Agent
 	name string
+	lock *sync.Mutex
 	seen map[string]string
 }
 
 func (s starts) Start(ctx context.Context, cfg agent.Config) (agent.Session, error) {
+	s.lock.Lock()
 	s.seen[s.name] = cfg.Context
+	s.lock.Unlock()
 	return s.Agent.Start(ctx, cfg)
 }
 
@@ -100,11 +104,12 @@ func TestAResumedSessionReadsWhatItReadBefore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	var lock sync.Mutex
 	seen := map[string]string{}
 	players := cast{"facilitator": askEverybodyThenConclude, "alice": answerAll("x"), "bob": answerAll("x")}
 	query := func(c harness.AgentConfig) (agent.Agent, error) {
 		played, err := players.query(c)
-		return starts{played, c.Name, seen}, err
+		return starts{played, c.Name, &lock, seen}, err
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	players["facilitator"] = func(turn context.Context, _ *harnesstest.Turn) (string, error) {
