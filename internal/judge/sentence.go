@@ -1,6 +1,7 @@
 package judge
 
 import (
+	_ "embed" // the prompt
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -58,17 +59,18 @@ const (
 	ByPerson = "person"
 )
 
+// sentencePrompt is not in the directory that --prompts replaces: a head to head has no sentences.
+//
+//go:embed sentence.md
+var sentencePrompt string
+
 // SentencePrompts are the built-in prompts with that of sentences.
 func SentencePrompts() (Prompts, error) {
 	prompts, err := LoadPrompts("")
 	if err != nil {
 		return nil, err
 	}
-	text, err := builtinPrompts.ReadFile("prompts/" + kindSentence + ".md")
-	if err != nil {
-		return nil, fmt.Errorf("built-in prompt %s: %w", kindSentence, err)
-	}
-	prompts[kindSentence] = string(text)
+	prompts[kindSentence] = sentencePrompt
 	return prompts, nil
 }
 

@@ -3,4 +3,4 @@ text=0 count=0
 [ "$(cat output.txt)" = seven ] && text=1
 [ "$(cat count.txt)" = 5 ] && count=1
 echo "{\"text\": $text, \"count\": $count}" > /logs/verifier/reward.json
-echo 0 > /logs/verifier/reward.txt
+echo $((text * count)) > /logs/verifier/reward.txt
