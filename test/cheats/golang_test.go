@@ -59,10 +59,13 @@ func (w *cacheWatch) digests(t *testing.T) map[string]string {
 	t.Helper()
 	digests := map[string]string{}
 	err := filepath.WalkDir(w.dir, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || !entry.Type().IsRegular() {
+		if err != nil || !entry.Type().IsRegular() || entry.Name() == "trim.txt" { // it says when, not what
 			return err
 		}
 		content, err := os.ReadFile(path)
+		if fields := strings.Fields(string(content)); strings.HasSuffix(path, "-a") && len(fields) == 5 {
+			content = []byte(strings.Join(fields[:4], " ")) // without the time at which the entry was written
+		}
 		digests[path] = fmt.Sprintf("%x", sha256.Sum256(content))
 		return err
 	})
