@@ -3,6 +3,7 @@ package teams
 import (
 	"fmt"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -75,7 +76,8 @@ func (m *meeting) checkForged(t *testing.T) {
 	if !strings.Contains(refused, "supervisor: process") || !strings.Contains(refused, "(node)") {
 		t.Errorf("no forged call in the supervisor's name was refused: %q\n%s", refused, m.tail())
 	}
-	if !strings.Contains(m.asked(), "sockets found: 1") && !strings.Contains(m.asked(), "sockets found: 2") {
+	// Without a sandbox those of other sessions on the machine are found, too.
+	if !regexp.MustCompile(`sockets found: [1-9]`).MatchString(m.asked()) {
 		t.Error("the attack found nothing to attack")
 	}
 }
