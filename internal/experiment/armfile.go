@@ -31,8 +31,8 @@ func LoadArms(path string) ([]Arm, error) {
 	for i := range file.Arms {
 		arm := &file.Arms[i]
 		if seen[arm.Name] {
-			return nil, doc.ErrorAt([]string{"arms", strconv.Itoa(i), "name"}, "two arms are called %q; choose another name for "+
-				"one", arm.Name)
+			return nil, doc.ErrorAt([]string{"arms", strconv.Itoa(i), "name"},
+				"two arms are called %q; choose another name for one", arm.Name)
 		}
 		seen[arm.Name] = true
 		arm.Skills = ResolveSkills(arm.Skills, beside)

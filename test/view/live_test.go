@@ -86,8 +86,8 @@ func TestTheCommandOfAStoppedExperimentContinuesIt(t *testing.T) {
 	}
 	model := httptest.NewServer(scripted.NewServer(map[string]*scripted.Script{"": script}, scripted.Options{}))
 	defer model.Close()
-	cmd := fitCommand(t, "benchmark", "run", "--family", demoFamily(t), "--runs", "1", "--no-probe", "--concurrency", "1",
-		"--arm", "a=agent:builtin,model:claude-sonnet-4-5", "--model-url", model.URL, "--output", dir,
+	cmd := fitCommand(t, "benchmark", "run", "--family", demoFamily(t), "--runs", "1", "--no-probe",
+		"--concurrency", "1", "--arm", "a=agent:builtin,model:claude-sonnet-4-5", "--model-url", model.URL, "--output", dir,
 		"--max-tokens", "1")
 	cmd.Env, cmd.Stdout, cmd.Stderr = append(os.Environ(), "ANTHROPIC_API_KEY=none"), io.Discard, io.Discard
 	if err := cmd.Run(); cmd.ProcessState.ExitCode() != 4 {

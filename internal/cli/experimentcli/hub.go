@@ -72,8 +72,8 @@ func (f Fleets) resolve(con *console.Console) (string, error) {
 		defer file.Close()
 		url, err := firstLine(file)
 		if err == nil && !strings.Contains(url, "://") {
-			err = console.Usagef("%s holds no URL of a fleet: name a file that fit fleet serve or fit fleet key add wrote",
-				given)
+			err = console.Usagef("%s holds no URL of a fleet: name a file that fit fleet serve or fit fleet key add "+
+				"wrote", given)
 		}
 		return url, err
 	case hideArgument(given):
