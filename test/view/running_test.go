@@ -23,8 +23,8 @@ func (s standing) Status(context.Context) (control.Status, error) { return s.now
 func (standing) Control(context.Context, control.Command) (string, error) { return "", nil }
 
 // TestWhatRuns: the page of a running experiment says what ctl prints: how long it takes with its
-// limits, what it costs an hour, and which cell stands still; thousands have a thin space. The cells
-// that ran before have their earlier attempts.
+// limits, what it costs an hour, and which cell stands still; thousands have a thin space. The
+// cells that ran before have their earlier attempts.
 func TestWhatRuns(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "standing")
