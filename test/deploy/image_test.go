@@ -72,8 +72,8 @@ func TestTheImageRuns(t *testing.T) {
 	if out := must(podman, append(run, built, "version")...); !strings.HasPrefix(out, "fit ") {
 		t.Errorf("the image runs something else: %s", out)
 	}
-	shell := append(run, "--entrypoint", "sh", built, "-c", "id -u; pwd; touch /data/x && echo written")
-	if out := must(podman, shell...); out != "10001\n/data\nwritten" {
+	run = append(run, "--entrypoint", "sh", built, "-c", "id -u; pwd; touch /data/x && echo written")
+	if out := must(podman, run...); out != "10001\n/data\nwritten" {
 		t.Errorf("user and directory are %q", out)
 	}
 }

@@ -309,7 +309,7 @@ func index(of any, at ...any) any {
 // slice returns a part of a list or a text.
 func slice(of any, bounds ...int) any {
 	v := reflect.ValueOf(of)
-	limits := append(bounds, []int{0, v.Len()}[len(bounds):]...)
+	limits := slices.Concat(bounds, []int{0, v.Len()}[len(bounds):])
 	return v.Slice(limits[0], limits[1]).Interface()
 }
 

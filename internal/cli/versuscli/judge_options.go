@@ -45,7 +45,7 @@ func (o *judgeOptions) register(flags *pflag.FlagSet) {
 		"compare pairs of runs in both orders: none (default), those that the panel judges alike, or all")
 	flags.StringVar(&o.prompts, "prompts", "", "directory of Markdown files that replace the built-in prompts")
 	flags.StringVar(&o.dimensions, "dims", "", "dimensions to judge, separated by commas (default: all five)")
-	o.PanelOptions.Register(flags)
+	o.Register(flags)
 }
 
 // asksNobody reports whether judging was switched off.
