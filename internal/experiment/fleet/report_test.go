@@ -35,7 +35,7 @@ func TestAResultOnItsWayNeedsNoSlot(t *testing.T) {
 				}
 				name := cell.RunDir(n)
 				last.Store(&name)
-				large := make([]byte, 8<<20)
+				large := make([]byte, 64<<20)
 				_, _ = rand.Read(large) // it never fails
 				left := job.Sink.AttemptDir(name)
 				if err := os.MkdirAll(left, 0o700); err != nil {
