@@ -93,6 +93,8 @@ type Answer struct {
 	Unjudged      int      `json:"unjudged,omitempty"`
 	UnjudgedCases []string `json:"unjudgedCases,omitempty"`
 	Leaks         []Leak   `json:"leaks,omitempty"`
+	// Feedback is what a person said about cases, by their ids.
+	Feedback map[string]string `json:"feedback,omitempty"`
 	// Needed is set where nothing was decided.
 	Needed *Needed `json:"needed,omitempty"`
 	// Summaries are the means over the runs of each arm.

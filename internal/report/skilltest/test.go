@@ -131,13 +131,15 @@ func Read(ctx context.Context, dir string, options Options) (*Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return build(input{
+	answer := build(input{
 		Test:       test,
 		Without:    without,
 		With:       with,
 		Comparison: comparison,
 		Records:    ledger.Last(found.Records),
-	}), nil
+	})
+	answer.Feedback, err = test.ReadFeedback(dir)
+	return answer, err
 }
 
 // compareArms compares the arm with the skill with the other.

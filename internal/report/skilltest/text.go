@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"text/tabwriter"
 
 	"github.com/fit-eval/fit/internal/display"
@@ -92,6 +94,9 @@ func (a *Answer) facts(w io.Writer) {
 	for _, leak := range a.Leaks {
 		fmt.Fprintf(w, "note: case %s repeats the skill and tests memory: %q\n", display.Line(leak.Case),
 			display.CutBytes(display.Line(leak.Shared), 100))
+	}
+	for _, id := range slices.SortedFunc(maps.Keys(a.Feedback), naturally) {
+		fmt.Fprintf(w, "feedback on case %s: %s\n", display.Line(id), display.Line(a.Feedback[id]))
 	}
 	if a.Needed != nil {
 		fmt.Fprintln(w, a.Needed.sentence(a.Comparison.Decision.NTasks))

@@ -1,6 +1,8 @@
 package skilltest
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -204,7 +206,7 @@ func (a *Answer) writeRun(dir string, files *evidence.Directory, m *measured) (b
 		}
 		run.Expectations = append(run.Expectations, graded)
 	}
-	to := filepath.Join(dir, "eval-"+slug(r.TaskID), run.Configuration, fmt.Sprintf("run-%d", run.RunNumber))
+	to := filepath.Join(dir, evalDir(r.TaskID), run.Configuration, fmt.Sprintf("run-%d", run.RunNumber))
 	if err := scratch.RemoveAll(to); err != nil {
 		return run, err
 	}
@@ -217,8 +219,9 @@ func (a *Answer) writeRun(dir string, files *evidence.Directory, m *measured) (b
 		copyOutputs(dir, files, r, filepath.Join(to, "outputs")))
 }
 
-// slug makes a name of a directory of an id, which may be any text.
-func slug(id string) string {
+// evalDir names the directory of a case. The id may be any text: one that is not a file name is
+// followed by a part of its hash, so that no two cases share a directory.
+func evalDir(id string) string {
 	name := strings.Map(func(r rune) rune {
 		if unicode.IsLetter(r) || unicode.IsDigit(r) || r == '-' || r == '_' {
 			return r
@@ -228,7 +231,11 @@ func slug(id string) string {
 	if len(name) > 100 {
 		name = name[:100]
 	}
-	return strings.ToValidUTF8(name, "")
+	if name = strings.ToValidUTF8(name, ""); name != id {
+		sum := sha256.Sum256([]byte(id))
+		name += "-" + hex.EncodeToString(sum[:4])
+	}
+	return "eval-" + name
 }
 
 // maxOutput bounds a file that is copied to the outputs, maxOutputs how many are.
