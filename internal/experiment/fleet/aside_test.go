@@ -144,8 +144,7 @@ func TestAnAttemptIsNotMadeTwiceBecauseSomebodySaysSo(t *testing.T) {
 		w.work(name, 1, do, nil)
 	}
 	dir, e := w.coordinate(p, output, nil)
-	done := make(chan experiment.Outcome)
-	go func() { done <- w.run(dir, e) }()
+	done := w.start(dir, e)
 	<-first
 	eventually(t, "its worker says that it is making it", func() bool {
 		e.mu.Lock()

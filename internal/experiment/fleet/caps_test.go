@@ -64,8 +64,7 @@ func TestTheCapHoldsOverTheWholeFleet(t *testing.T) {
 		}, nil)
 	}
 	dir, e := w.coordinate(p, output, nil)
-	done := make(chan experiment.Outcome)
-	go func() { done <- w.run(dir, e) }()
+	done := w.start(dir, e)
 	eventually(t, "three run", func() bool { return running.Load() == 3 })
 	for range 12 {
 		gate <- struct{}{}

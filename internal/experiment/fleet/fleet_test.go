@@ -4,12 +4,14 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -209,10 +211,37 @@ func (w *world) coordinate(p *experiment.Prepared, output string, change func(*C
 	return dir, executor
 }
 
+// runLimit ends an experiment of a test that hangs, so that the test is named.
+const runLimit = 10 * time.Minute
+
 // run runs the cells that are left.
 func (w *world) run(dir *experiment.Directory, e *Executor) experiment.Outcome {
 	w.t.Helper()
-	outcome, err := experiment.Run(w.t.Context(), dir, experiment.Config{
+	outcome, err := runAll(w.t.Context(), dir, e)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return outcome
+}
+
+// start is run beside what the test does meanwhile.
+func (w *world) start(dir *experiment.Directory, e *Executor) <-chan experiment.Outcome {
+	w.t.Helper()
+	done := make(chan experiment.Outcome, 1)
+	go func() {
+		outcome, err := runAll(w.t.Context(), dir, e)
+		if err != nil {
+			w.t.Error(err)
+		}
+		done <- outcome
+	}()
+	return done
+}
+
+func runAll(ctx context.Context, dir *experiment.Directory, e *Executor) (experiment.Outcome, error) {
+	ctx, cancel := context.WithTimeout(ctx, runLimit)
+	defer cancel()
+	outcome, err := experiment.Run(ctx, dir, experiment.Config{
 		Executor: e,
 		Places:   e.Places,
 		Changed:  e.Changed(),
@@ -222,16 +251,7 @@ func (w *world) run(dir *experiment.Directory, e *Executor) experiment.Outcome {
 			}
 		},
 	})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	if err := e.Close(); err != nil {
-		w.t.Fatal(err)
-	}
-	if err := dir.Close(); err != nil {
-		w.t.Fatal(err)
-	}
-	return outcome
+	return outcome, errors.Join(err, e.Close(), dir.Close())
 }
 
 // check makes sure that every cell has one record that counts, with the verdict it has anywhere,

@@ -35,8 +35,7 @@ func TestAWorkerThatIsCutOffStopsBeforeAnotherBegins(t *testing.T) {
 	}, func(cfg *WorkerConfig) { cfg.Hub = w.dialAt(wire.through(t, w.worker), RoleWorker) })
 	var other atomic.Int64
 	dir, e := w.coordinate(p, output, func(cfg *Config) { cfg.Lease = 12 * time.Second }) // it ends with 3 s to spare
-	done := make(chan experiment.Outcome)
-	go func() { done <- w.run(dir, e) }()
+	done := w.start(dir, e)
 	eventually(t, "the worker begins", func() bool { return began.Load() > 0 })
 	wire.setCut(true)
 	w.work("other", 1, func(_ context.Context, cell experiment.Cell, _ int) ledger.Record {
@@ -78,8 +77,7 @@ func TestAnAttemptThatIsGivenAgainGoesOn(t *testing.T) {
 		return verdict(cell)
 	}, func(cfg *WorkerConfig) { cfg.Hub = w.dialAt(wire.through(t, w.worker), RoleWorker) })
 	dir, e := w.coordinate(p, output, func(cfg *Config) { cfg.Lease = 15 * time.Second })
-	done := make(chan experiment.Outcome)
-	go func() { done <- w.run(dir, e) }()
+	done := w.start(dir, e)
 	eventually(t, "progress is reported", func() bool { return reports.Load() > 0 })
 	pool, hub := e.pools[0], w.dial()
 	if err := hub.js.DeleteConsumer(t.Context(), pool.poolInfo.stream(), consumerName); err != nil {

@@ -101,9 +101,9 @@ func (l *link) through(t *testing.T, url string) string {
 // machine takes its time.
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(15 * time.Minute); !is(); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(5 * time.Minute); !is(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("not within 15 minutes: %s", what)
+			t.Fatalf("not within 5 minutes: %s", what)
 		}
 	}
 }

@@ -91,14 +91,43 @@ func TestAHubThatLosesEverything(t *testing.T) {
 		return verdict(cell)
 	}, nil)
 	dir, e := w.coordinate(p, output, nil)
-	done := make(chan experiment.Outcome)
-	go func() { done <- w.run(dir, e) }()
+	done := w.start(dir, e)
 	<-gate
 	w.server.Close()
 	if err := os.RemoveAll(filepath.Join(w.dir, "hub", "jetstream")); err != nil {
 		t.Fatal(err)
 	}
 	w.serve(join.Address)
+	if outcome := <-done; outcome.Status != experiment.Complete {
+		t.Fatalf("%+v", outcome)
+	}
+	w.check(p, output)
+}
+
+// A server that starts again has lost what it kept in memory, which is who is there. The coordinator
+// makes the place where workers say so again: otherwise it would never again look after them.
+func TestAHubThatForgetsWhoIsThere(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	p, output := w.prepared(4, 1, "a"), filepath.Join(w.dir, "run")
+	begun, gate := make(chan struct{}, 4), make(chan struct{})
+	w.work("w1", 1, func(_ context.Context, cell experiment.Cell, _ int) ledger.Record {
+		begun <- struct{}{}
+		<-gate
+		return verdict(cell)
+	}, nil)
+	dir, e := w.coordinate(p, output, nil)
+	done := w.start(dir, e)
+	<-begun
+	hub := w.dialAt(w.url, RoleObserver)
+	if err := e.cfg.Hub.js.DeleteStream(t.Context(), "KV_"+workersBucket); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the worker is listed again", func() bool {
+		workers, err := hub.Workers(t.Context())
+		return err == nil && len(workers) == 1
+	})
+	close(gate)
 	if outcome := <-done; outcome.Status != experiment.Complete {
 		t.Fatalf("%+v", outcome)
 	}

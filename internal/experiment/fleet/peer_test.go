@@ -78,8 +78,7 @@ func TestAnAttemptThatTakesTooLongIsGivenToOthers(t *testing.T) {
 	e.mu.Lock()
 	e.longest = 3 * time.Second
 	e.mu.Unlock()
-	done := make(chan experiment.Outcome)
-	go func() { done <- w.run(dir, e) }()
+	done := w.start(dir, e)
 	<-began
 	eventually(t, "there is nobody else", func() bool { return notes.has("waits for a worker with another key") })
 	w.work("w1", 1, passes, nil)

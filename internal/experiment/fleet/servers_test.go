@@ -109,8 +109,7 @@ func TestBothServers(t *testing.T) {
 				})
 			}
 			dir, e := w.coordinate(p, output, nil)
-			done := make(chan experiment.Outcome)
-			go func() { done <- w.run(dir, e) }()
+			done := w.start(dir, e)
 			eventually(t, "some are done", func() bool { return count.begun.Load() > 5 })
 			again()
 			if outcome := <-done; outcome.Status != experiment.Complete {

@@ -42,9 +42,12 @@ func (e *Executor) watch(ctx context.Context) {
 		}
 		if now.After(lookAtWorkers) {
 			workers, err := e.cfg.Hub.Workers(ctx)
-			if err == nil {
+			switch {
+			case err == nil:
 				e.count(ctx, workers)
 				e.lookAtLeases(ctx, workers)
+			case errors.Is(err, jetstream.ErrStreamNotFound): // it was in the memory of a server that started again
+				_ = e.cfg.Hub.ensure(ctx) // tried again
 			}
 			lookAtWorkers = now.Add(workersEvery * time.Duration(1+len(workers)/manyWorkers))
 		}
