@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/fit-eval/fit/internal/cli/console"
 )
@@ -15,6 +16,12 @@ import (
 var insides = regexp.MustCompile(`\b(?:l?stat|open|fork/exec) /|strconv\.|invalid character|` +
 	`(?:^|[^.\w])(?:json|yaml|nats): |unmarshal|goroutine|%!|error parsing regexp|SyntaxError|dial tcp|listen tcp|` +
 	`lookup |shorthand|looking for beginning|\(\?im\)|file exists`)
+
+// folded is where a line was broken. A command that people copy is not.
+var (
+	folded = regexp.MustCompile(`\n +`)
+	toCopy = regexp.MustCompile(`^ *(fit|fit-[a-z]+|subq|npm) `)
+)
 
 // saidTwice is a part of a message, up to a colon, that stands there twice in a row.
 func saidTwice(message string) string {
@@ -354,11 +361,17 @@ func TestMistakesHaveAWayOut(t *testing.T) {
 				Stdout:  &stdout,
 				Stderr:  &stderr,
 				Dir:     dir,
-				Environ: []string{"HOME=" + dir, "PATH=" + os.Getenv("PATH")},
+				Environ: []string{"HOME=" + dir, "PATH=" + os.Getenv("PATH"), "COLUMNS=80"},
 			}
 			args := strings.Fields(call)
 			code := Run(t.Context(), args, con)
 			said := strings.ReplaceAll(stderr.String(), dir+string(filepath.Separator), "")
+			for line := range strings.Lines(said) {
+				if utf8.RuneCountInString(line) > 81 && !toCopy.MatchString(line) {
+					t.Errorf("a line is wider than 80 columns: %q", line)
+				}
+			}
+			said = folded.ReplaceAllString(said, " ")
 			switch {
 			case code == console.ExitGood:
 				t.Errorf("it succeeds: %s%s", &stdout, said)

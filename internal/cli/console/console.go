@@ -88,11 +88,13 @@ func (c *Console) StderrIsTerminal() bool { return isTerminal(c.Stderr) }
 const defaultColumns = 100
 
 // Columns is how wide text on standard output may be: COLUMNS, or what the terminal says.
-func (c *Console) Columns() int {
+func (c *Console) Columns() int { return c.columns(c.Stdout) }
+
+func (c *Console) columns(stream io.Writer) int {
 	if width, err := strconv.Atoi(c.Getenv("COLUMNS")); err == nil && width > 0 {
 		return max(width, 40)
 	}
-	if file, ok := c.Stdout.(*os.File); ok {
+	if file, ok := bare(stream).(*os.File); ok {
 		if width, _, err := term.GetSize(int(file.Fd())); err == nil && width > 0 {
 			return max(width, 40)
 		}
@@ -102,7 +104,7 @@ func (c *Console) Columns() int {
 
 // Folded prints text in lines that fit the terminal, if it goes to one.
 func (c *Console) Folded(write func(io.Writer) error) error {
-	if !c.StdoutIsTerminal() && c.Getenv("COLUMNS") == "" {
+	if !c.folds(c.Stdout) {
 		return write(c.Stdout)
 	}
 	var text strings.Builder
@@ -111,6 +113,11 @@ func (c *Console) Folded(write func(io.Writer) error) error {
 	}
 	_, err := io.WriteString(c.Stdout, display.Fold(text.String(), c.Columns()))
 	return err
+}
+
+// folds reports whether the lines of a stream must fit: it goes to a terminal, or COLUMNS is set.
+func (c *Console) folds(stream io.Writer) bool {
+	return isTerminal(stream) || c.Getenv("COLUMNS") != ""
 }
 
 // Table aligns cells that are separated by tabs. Flush prints them.
@@ -140,6 +147,14 @@ func (c *Console) Colour() bool {
 }
 
 func isTerminal(w io.Writer) bool {
-	file, ok := w.(*os.File)
+	file, ok := bare(w).(*os.File)
 	return ok && term.IsTerminal(int(file.Fd()))
+}
+
+// bare is a stream as the process has it.
+func bare(w io.Writer) io.Writer {
+	if folding, ok := w.(*foldingWriter); ok {
+		return folding.w
+	}
+	return w
 }

@@ -23,11 +23,10 @@ func newTicker(con *console.Console) *ticker {
 func (t *ticker) show(p experiment.Progress) {
 	line := fmt.Sprintf("%d of %d runs, %d passed, %s", p.Done, p.Total, p.Passed, display.Dollars(p.CostUSD))
 	if t.terminal {
-		end := ""
+		t.con.Status(line)
 		if p.Done == p.Total {
-			end = "\n\n"
+			fmt.Fprint(t.con.Stderr, "\n\n")
 		}
-		fmt.Fprintf(t.con.Stderr, "\r\x1b[K%s%s", line, end)
 		return
 	}
 	if quarter := 4 * p.Done / max(p.Total, 1); quarter > t.quarter {

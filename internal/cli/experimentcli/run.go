@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -211,10 +212,11 @@ func (r *Run) probe(ctx context.Context, executor *local.Executor, cells int) er
 func (r *Run) announce(e experiment.Estimate) {
 	plan := r.Dir.Plan
 	total := len(plan.Cells())
-	fmt.Fprintf(r.Console.Stderr, "experiment %s: %s × %s × %s", plan.ID, report.Count(len(plan.Tasks), "task"),
+	var text strings.Builder
+	fmt.Fprintf(&text, "experiment %s: %s × %s × %s", plan.ID, report.Count(len(plan.Tasks), "task"),
 		report.Count(len(plan.Arms), "arm"), report.Count(plan.Runs, "run"))
 	if plan.Shard.N > 0 {
-		fmt.Fprintf(r.Console.Stderr, ", shard %s", plan.Shard)
+		fmt.Fprintf(&text, ", shard %s", plan.Shard)
 	}
 	where := fmt.Sprintf("%d at a time", r.Workers)
 	if r.Workers > 1 && r.sharesLoopback() {
@@ -226,24 +228,24 @@ func (r *Run) announce(e experiment.Estimate) {
 			where += fmt.Sprintf(", at most %d at a time", r.Workers)
 		}
 	}
-	fmt.Fprintf(r.Console.Stderr, " = %s, %d to do, %s, in %s\n", report.Count(total, "cell"), e.Cells, where,
-		r.Output)
+	fmt.Fprintf(&text, " = %s, %d to do, %s, in %s\n", report.Count(total, "cell"), e.Cells, where, r.Output)
 	if plan.Judge.Agent != "" {
-		fmt.Fprintf(r.Console.Stderr, "judge: %s\n", r.Prepared.Judge.Name())
+		fmt.Fprintf(&text, "judge: %s\n", r.Prepared.Judge.Name())
 	}
 	switch {
 	case e.Cells == 0:
 	case e.Known:
-		fmt.Fprintf(r.Console.Stderr, "estimate: %s, up to %s", display.Dollars(e.USD), display.Dollars(e.USDHigh))
+		fmt.Fprintf(&text, "estimate: %s, up to %s", display.Dollars(e.USD), display.Dollars(e.USDHigh))
 	default:
-		fmt.Fprint(r.Console.Stderr, "estimate: unknown until every arm has finished a cell")
+		text.WriteString("estimate: unknown until every arm has finished a cell")
 	}
 	if e.Cells > 0 {
 		if e.AtMost > 0 {
-			fmt.Fprintf(r.Console.Stderr, "; limited to %s by the budgets", display.Dollars(e.AtMost))
+			fmt.Fprintf(&text, "; limited to %s by the budgets", display.Dollars(e.AtMost))
 		}
-		fmt.Fprintln(r.Console.Stderr)
+		text.WriteByte('\n')
 	}
+	_, _ = io.WriteString(r.Console.Stderr, text.String())
 }
 
 // sharesLoopback reports whether agents have the machine's network, and its loopback.

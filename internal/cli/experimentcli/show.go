@@ -42,7 +42,7 @@ func (s *show) progress(p experiment.Progress) {
 	}
 	switch {
 	case s.live:
-		fmt.Fprintf(s.con.Stderr, "\r\x1b[K%s", s.statusLine(p))
+		s.con.Status(s.statusLine(p))
 		s.drawn = true
 	case p.Last != nil:
 		fmt.Fprintf(s.con.Stderr, "%s · %s\n", attemptLine(p.Last), s.statusLine(p))

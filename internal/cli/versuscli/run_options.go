@@ -80,8 +80,8 @@ func (o *runOptions) chooseArms(con *console.Console, registry *agent.Registry) 
 		}
 	}
 	if given != 1 {
-		return nil, console.Usagef("choose what to compare with one of --agents %s, --arm and --arms",
-			strings.Join(registry.IDs(), ","))
+		return nil, console.Usagef("choose what to compare with --agents, --arm or --arms; the agents are %s",
+			strings.Join(registry.IDs(), ", "))
 	}
 	arms, err := o.readArms(con)
 	if err == nil {

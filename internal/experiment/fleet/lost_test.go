@@ -104,8 +104,9 @@ func TestAHubThatLosesEverything(t *testing.T) {
 	w.check(p, output)
 }
 
-// A server that starts again has lost what it kept in memory, which is who is there. The coordinator
-// makes the place where workers say so again: otherwise it would never again look after them.
+// A server that starts again has lost what it kept in memory, which is who is there. The
+// coordinator makes the place where workers say so again: otherwise it would never again look after
+// them.
 func TestAHubThatForgetsWhoIsThere(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
