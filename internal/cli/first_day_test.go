@@ -35,6 +35,10 @@ func TestTheFirstDayIsShort(t *testing.T) {
 			t.Errorf("%s %d commands, %v", script[job[2]:job[3]], n, err)
 		}
 	}
+	path, _, _ := strings.Cut(read("../../docs/skills.md"), "```text")
+	if n := strings.Count(path, "\nfit"); n != 4 || !strings.Contains(path, "\nfit skill test ") {
+		t.Errorf("from nothing to the first decision about a skill it takes %d commands, must be 4", n)
+	}
 	for page, most := range map[string]int{"ci.md": 12, "measure-from-go.md": 10} {
 		block := regexp.MustCompile("(?s)```(?:yaml|go)\n(.*?)```").FindStringSubmatch(read("../../docs/" + page))
 		if block == nil {

@@ -34,7 +34,7 @@ const demoModel = "claude-sonnet-4-5"
 func New(con *console.Console) *cobra.Command {
 	opts := experimentOptions{seed: 1}
 	runs := console.Count{Value: 3, Min: 1}
-	solo, team := false, false
+	solo, team, skill := false, false, false
 	command := &cobra.Command{
 		Use:   "demo",
 		Short: "Run a self-contained demo in seconds, offline",
@@ -45,7 +45,8 @@ behind the agent is scripted and says so: no key and no network are used.`,
   fit demo --same     A/A test: a claim is false; one seed in thirty makes one
   fit demo --view     look at it in the browser while it runs
   fit demo --solo     one agent and one task, live
-  fit demo --team     a facilitator and three participants, live`,
+  fit demo --team     a facilitator and three participants, live
+  fit demo --skill    a skill, from nothing to the answer`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			switch {
@@ -53,6 +54,8 @@ behind the agent is scripted and says so: no key and no network are used.`,
 				return runOne(command.Context(), con)
 			case team:
 				return runTeam(command.Context(), con)
+			case skill:
+				return runSkill(command.Context(), con)
 			}
 			opts.runs = runs.Value
 			return runComparison(command.Context(), con, opts)
@@ -61,6 +64,8 @@ behind the agent is scripted and says so: no key and no network are used.`,
 	flags := command.Flags()
 	flags.BoolVar(&solo, "solo", false, "run one agent on one task, live")
 	flags.BoolVar(&team, "team", false, "run a facilitator and three participants, live")
+	flags.BoolVar(&skill, "skill", false, "make a skill with test cases, and measure whether it helps and when it is "+
+		"opened")
 	flags.BoolVar(&opts.same, "same", false, "A/A test: both arms are identical")
 	flags.BoolVar(&opts.view, "view", false, "open the results in the browser, live during the run")
 	flags.Var(&runs, "runs", "repetitions of each task per arm")
@@ -142,6 +147,10 @@ func serve(name string) (*scripted.Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	return serveScript(content)
+}
+
+func serveScript(content []byte) (*scripted.Server, error) {
 	script, err := scripted.Parse(content)
 	if err != nil {
 		return nil, fmt.Errorf("the demo's script: %w", err)
