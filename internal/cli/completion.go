@@ -2,11 +2,13 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -14,9 +16,11 @@ import (
 	"github.com/fit-eval/fit/internal/agent"
 	"github.com/fit-eval/fit/internal/cli/benchmarkcli"
 	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/internal/evidence"
 	"github.com/fit-eval/fit/internal/experiment"
 	"github.com/fit-eval/fit/internal/experiment/fleet"
+	"github.com/fit-eval/fit/internal/query"
 	"github.com/fit-eval/fit/internal/task"
 )
 
@@ -92,7 +96,7 @@ func isCompletion(args []string) bool {
 // completeValues teaches every command of a tree the values of its flags and arguments. It is done
 // only when a shell asks.
 func completeValues(command *cobra.Command, con *console.Console, registry *agent.Registry) {
-	command.Flags().VisitAll(func(flag *pflag.Flag) {
+	complete := func(flag *pflag.Flag) {
 		if _, known := command.GetFlagCompletionFunc(flag.Name); known {
 			return
 		}
@@ -109,13 +113,23 @@ func completeValues(command *cobra.Command, con *console.Console, registry *agen
 			values = severalOf(listed(flag.Name))
 		case flag.Name == "arm" && flag.Value.Type() == "stringArray":
 			values = keysOfArm(registry)
+		case flag.Name == "arm":
+			values = ofPlan(con, armsOf)
+		case flag.Name == "clear":
+			values = ofPlan(con, cellsOf)
+		case flag.Name == "lane":
+			values = ofTrace(con, registry, lanesOf)
+		case flag.Name == "tool":
+			values = ofTrace(con, registry, toolsOf)
 		case flag.Name == "task" && command.Flags().Lookup("family") != nil:
 			values = tasksOfFamily(con)
 		default:
 			return
 		}
 		_ = command.RegisterFlagCompletionFunc(flag.Name, values) // it fails for flags that do not exist
-	})
+	}
+	command.Flags().VisitAll(complete)
+	command.PersistentFlags().VisitAll(complete)
 	_, takes, _ := strings.Cut(command.Use, " ")
 	switch {
 	case command.ValidArgsFunction != nil || len(command.ValidArgs) > 0:
@@ -127,7 +141,9 @@ func completeValues(command *cobra.Command, con *console.Console, registry *agen
 		actions, _, _ := strings.Cut(strings.TrimPrefix(takes, "DIR ["), "]")
 		command.ValidArgsFunction = second(strings.Split(actions, "|")...)
 	case strings.HasPrefix(takes, "DIR TASK/ARM/RUN"):
-		command.ValidArgsFunction = cellsOfDirectory(con)
+		command.ValidArgsFunction = afterFirst(ofPlan(con, cellsOf))
+	case takes == "FILE NAME":
+		command.ValidArgsFunction = afterFirst(ofTrace(con, registry, toolsOf))
 	case strings.HasPrefix(takes, "A [B]"):
 		command.ValidArgsFunction = armsOfDirectory(con)
 	}
@@ -189,11 +205,16 @@ func second(values ...string) cobra.CompletionFunc {
 	for i, value := range values {
 		values[i], _, _ = strings.Cut(value, " ")
 	}
-	return func(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	return afterFirst(cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// afterFirst completes the second argument; the first is a file.
+func afterFirst(values cobra.CompletionFunc) cobra.CompletionFunc {
+	return func(command *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if len(args) != 1 {
 			return nil, cobra.ShellCompDirectiveDefault
 		}
-		return values, cobra.ShellCompDirectiveNoFileComp
+		return values(command, args, typed)
 	}
 }
 
@@ -215,26 +236,78 @@ func tasksOfFamily(con *console.Console) cobra.CompletionFunc {
 	}
 }
 
-// cellsOfDirectory completes the second argument, a run of the directory that is the first.
-func cellsOfDirectory(con *console.Console) cobra.CompletionFunc {
+// ofPlan completes what the plan of the directory that is the first argument has.
+func ofPlan(con *console.Console, list func(*experiment.Plan) []string) cobra.CompletionFunc {
 	return func(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		if len(args) != 1 {
-			return nil, cobra.ShellCompDirectiveDefault
+		if len(args) == 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 		plan, err := experiment.ReadPlan(con.Path(args[0]))
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		var cells []string
-		for _, task := range plan.Tasks {
-			for _, arm := range plan.Arms {
-				for run := range plan.Runs {
-					cells = append(cells, fmt.Sprintf("%s/%s/%d", task.ID, arm.Name, run))
-				}
+		return list(plan), cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+func armsOf(plan *experiment.Plan) []string {
+	var names []string
+	for _, arm := range plan.Arms {
+		names = append(names, arm.Name)
+	}
+	return names
+}
+
+func cellsOf(plan *experiment.Plan) []string {
+	var cells []string
+	for _, task := range plan.Tasks {
+		for _, arm := range plan.Arms {
+			for run := range plan.Runs {
+				cells = append(cells, fmt.Sprintf("%s/%s/%d", task.ID, arm.Name, run))
 			}
 		}
-		return cells, cobra.ShellCompDirectiveNoFileComp
 	}
+	return cells
+}
+
+// longestLook is how long a key press may read a trace.
+const longestLook = 2 * time.Second
+
+// ofTrace completes what the trace that is the first argument holds.
+func ofTrace(con *console.Console, registry *agent.Registry, list func(*query.Overview) []string,
+) cobra.CompletionFunc {
+	return func(command *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if len(args) == 0 || args[0] == "-" {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		ctx, cancel := context.WithTimeout(command.Context(), longestLook)
+		defer cancel()
+		trace, err := query.Open(con.Path(args[0]), query.Options{Dialects: registry.Dialects()})
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		overview, _, err := trace.Overview(ctx)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return list(overview), cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+func lanesOf(overview *query.Overview) []string {
+	var names []string
+	for i := range overview.Lanes {
+		names = append(names, display.Name(overview.Lanes[i].Lane))
+	}
+	return names
+}
+
+func toolsOf(overview *query.Overview) []string {
+	var names []string
+	for _, tool := range overview.Tools {
+		names = append(names, display.Name(tool.Tool))
+	}
+	return names
 }
 
 // armsOfDirectory completes DIR: with the arms of the directory, and files before the colon.
@@ -248,9 +321,9 @@ func armsOfDirectory(con *console.Console) cobra.CompletionFunc {
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		var arms []string
-		for _, arm := range plan.Arms {
-			arms = append(arms, dir+":"+arm.Name)
+		arms := armsOf(plan)
+		for i, name := range arms {
+			arms[i] = dir + ":" + name
 		}
 		return arms, cobra.ShellCompDirectiveNoFileComp
 	}

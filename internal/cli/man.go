@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -45,15 +46,18 @@ func writeManual(command *cobra.Command, dir string) error {
 	if err := os.WriteFile(filepath.Join(dir, name+".1"), manualPage(command), 0o644); err != nil {
 		return fmt.Errorf("write manual page: %w", err)
 	}
-	for _, child := range command.Commands() {
-		if child.Hidden {
-			continue
-		}
+	for _, child := range shown(command) {
 		if err := writeManual(child, dir); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// shown are the commands below one that its help lists.
+func shown(command *cobra.Command) []*cobra.Command {
+	hidden := func(child *cobra.Command) bool { return child.Hidden }
+	return slices.DeleteFunc(slices.Clone(command.Commands()), hidden)
 }
 
 // manualPage is the help of a command as a page for man.
@@ -67,6 +71,13 @@ func manualPage(command *cobra.Command) []byte {
 	if command.Long != "" {
 		fmt.Fprintf(&page, ".SH DESCRIPTION\n%s\n", strings.ReplaceAll(roff(command.Long), "\n\n", "\n.PP\n"))
 	}
+	children := shown(command)
+	if len(children) > 0 {
+		page.WriteString(".SH COMMANDS\n")
+	}
+	for _, child := range children {
+		fmt.Fprintf(&page, ".TP\n\\fB%s\\fR\n%s\n", roff(child.Name()), roff(child.Short))
+	}
 	section(&page, "OPTIONS", command.NonInheritedFlags())
 	section(&page, "GLOBAL OPTIONS", command.InheritedFlags())
 	if command.Example != "" {
@@ -76,10 +87,8 @@ func manualPage(command *cobra.Command) []byte {
 	if command.HasParent() {
 		related = append(related, strings.ReplaceAll(command.Parent().CommandPath(), " ", "-"))
 	}
-	for _, child := range command.Commands() {
-		if !child.Hidden {
-			related = append(related, strings.ReplaceAll(child.CommandPath(), " ", "-"))
-		}
+	for _, child := range children {
+		related = append(related, strings.ReplaceAll(child.CommandPath(), " ", "-"))
 	}
 	for i, other := range related {
 		related[i] = fmt.Sprintf("\\fB%s\\fR(1)", roff(other))
