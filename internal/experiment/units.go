@@ -57,8 +57,7 @@ func (p *Plan) Scope() string {
 		parts = append(parts, "for tasks of this repository")
 	}
 	for _, near := range p.nearCopies() {
-		parts = append(parts, fmt.Sprintf("near copies of task %s, with the same files and tests, that count each: %d",
-			p.Tasks[near[0]].ID, len(near)-1))
+		parts = append(parts, p.nearlySame(near))
 	}
 	return strings.Join(parts, "; ")
 }
@@ -77,6 +76,17 @@ func (p *Plan) nearCopies() [][]int {
 		}
 		return [2]string{t.Shared}
 	})
+}
+
+// nearlySame says which tasks are near copies of the first of them.
+func (p *Plan) nearlySame(near []int) string {
+	first := p.Tasks[near[0]].ID
+	if len(near) == 2 {
+		return fmt.Sprintf("1 task has the same files and tests as task %s, and each counts as independent evidence",
+			first)
+	}
+	return fmt.Sprintf("%d tasks have the same files and tests as task %s, and each counts as independent evidence",
+		len(near)-1, first)
 }
 
 // groups returns the places of tasks of the same kind, where it is known and there are several.
@@ -115,8 +125,7 @@ func (p *Plan) Limits() []string {
 			p.Tasks[same[0]].ID, len(same)-1))
 	}
 	for _, near := range p.nearCopies() {
-		notes = append(notes, fmt.Sprintf("near copies of task %s, with the same files and tests: %d; name one "+
-			"cluster for them, if who solves one solves the others", p.Tasks[near[0]].ID, len(near)-1))
+		notes = append(notes, p.nearlySame(near)+": put them in one cluster if solving one solves the others")
 	}
 	units := p.Units()
 	switch needed := fewestUnits(); {

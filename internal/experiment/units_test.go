@@ -32,7 +32,12 @@ func TestTasksAreUnitsOfEvidence(t *testing.T) {
 		}, 11, "copies of task task-000: 1;"},
 		"near copies": {func(i int, t *PlannedTask) {
 			t.Shared = fmt.Sprint("s", i/2)
-		}, 12, "near copies of task task-000"},
+		}, 12, "1 task has the same files and tests as task task-000, and each counts"},
+		"three near copies": {func(i int, t *PlannedTask) {
+			if i < 3 {
+				t.Shared = "same"
+			}
+		}, 12, "2 tasks have the same files and tests as task task-000, and each counts as independent evidence: put"},
 		"near copies that are named": {func(_ int, t *PlannedTask) {
 			t.Shared, t.Cluster = "same", "c"
 		}, 1, "independent"},
@@ -54,8 +59,8 @@ func TestTasksAreUnitsOfEvidence(t *testing.T) {
 				len(notes) > 0 && !strings.HasPrefix(notes[0], test.says) {
 				t.Errorf("%d units, want %d: %q", plan.Units(), test.units, notes)
 			}
-			near := strings.HasPrefix(test.says, "near")
-			if near != strings.Contains(plan.Scope(), "near copies of task") {
+			near := strings.Contains(test.says, "same files")
+			if near != strings.Contains(plan.Scope(), "the same files and tests as task task-000") {
 				t.Errorf("the first line says %q", plan.Scope())
 			}
 			impossible := strings.Contains(strings.Join(notes, "\n"), "a claim needs")

@@ -85,7 +85,7 @@ func (c *Comparison) facts() []string {
 	d := &c.Decision
 	facts := []string{fmt.Sprintf("claim: %s · p = %.4g (%s) · %s, %s", d.Claim, d.PAdj,
 		d.MethodText(), Count(d.NTasks, "task"), Count(d.NRuns, "run"))}
-	facts = append(facts, "minimum detectable difference (80% power): "+Detectable(d.MDE))
+	facts = append(facts, "minimum detectable difference (80% power, variance uncertain): "+Detectable(d.MDE))
 	facts = append(facts, c.flow...)
 	if answer := d.NonInferior; answer != nil {
 		facts = append(facts, answer.Text())

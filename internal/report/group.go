@@ -279,12 +279,7 @@ func (g *Group) warn(in Input, attempts []ledger.Record) {
 			Count(len(sharing), "task"), strings.Join(slices.Sorted(maps.Keys(shared)), ", ")))
 	}
 	if len(interrupted) > 0 {
-		was := "were"
-		if len(interrupted) == 1 {
-			was = "was"
-		}
-		g.Warnings = append(g.Warnings,
-			fmt.Sprintf("%s %s interrupted and retried", Count(len(interrupted), "run"), was))
+		g.Warnings = append(g.Warnings, "interrupted and retried: "+Count(len(interrupted), "run"))
 	}
 	if isolations["none"] {
 		g.Warnings = append(g.Warnings, "runs were not isolated: agents could read hidden tests and other runs")

@@ -62,7 +62,8 @@ func (l *Load) text() string {
 	return strings.Join(parts, "; ")
 }
 
-// warnOfLoad names what load and rate limits did to the two, and different concurrency.
+// warnOfLoad names what load and rate limits did to the two, a shared loopback and different
+// concurrency.
 func warnOfLoad(a, b *Group) []string {
 	var warnings []string
 	if a.Load != nil && b.Load != nil {
@@ -73,6 +74,9 @@ func warnOfLoad(a, b *Group) []string {
 		}
 	}
 	for _, g := range []*Group{a, b} {
+		if network := g.Provenance.Network; network != sharedNetwork(network) {
+			warnings = append(warnings, g.Name+": network "+sharedNetwork(network))
+		}
 		if text := g.Load.text(); text != "" {
 			warnings = append(warnings, g.Name+": "+text)
 		}

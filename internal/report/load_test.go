@@ -15,6 +15,21 @@ func TestImplausibleCountsAreInTheReport(t *testing.T) {
 		"b: the model's service reported implausible numbers of tokens in 1 run, first: 1000000000000 tokens")
 }
 
+// TestASharedLoopbackIsNamed: a server that one cell starts is there for the others, too.
+func TestASharedLoopbackIsNamed(t *testing.T) {
+	const says = "network host (cells share one loopback)"
+	for network, shared := range map[string]bool{"host": true, "model": false} {
+		a, b := armRuns("a", repeat("PP", 12)...), armRuns("b", repeat("PF", 12)...)
+		for i := range a {
+			a[i].Network, b[i].Network = network, network
+		}
+		text := textOf(t, compared(t, CompareConfig{}, a, b))
+		if strings.Contains(text, "a: "+says) != shared || strings.Contains(text, "b: "+says) != shared {
+			t.Errorf("network %s:\n%s", network, text)
+		}
+	}
+}
+
 // TestDifferentConcurrencyIsNamed: two arms that ran on machines of different load are not alike,
 // and what rate limits and load did to each is counted.
 func TestDifferentConcurrencyIsNamed(t *testing.T) {

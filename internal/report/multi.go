@@ -254,13 +254,13 @@ func (f *MultiComparison) facts() []string {
 		facts = append(facts, fmt.Sprintf("rank %d: %s (%s)", i+1, strings.Join(set, ", "), text))
 	}
 	facts = append(facts, fmt.Sprintf("%s; p-values are corrected for their number (Holm), confidence intervals are "+
-		"not",
-		Count(len(f.Pairs), "comparison")))
+		"not", Count(len(f.Pairs), "comparison")))
 	least := 0.0
 	for _, pair := range f.Pairs {
 		least = max(least, pair.Decision.MDE)
 	}
-	facts = append(facts, "minimum detectable difference of a comparison (80% power): "+Detectable(least))
+	facts = append(facts, "minimum detectable difference of a comparison (80% power, variance uncertain): "+
+		Detectable(least))
 	for _, pair := range f.Pairs {
 		for _, reason := range pair.Withheld {
 			facts = append(facts, fmt.Sprintf("no claim about %s and %s because: %s", pair.A, pair.B,

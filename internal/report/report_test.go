@@ -427,7 +427,7 @@ func TestAComparisonTellsTasksCostAndTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, out := range []string{text.String(), markdown.String()} {
-		wantIn(t, out, c.Decision.Sentence, "cost: ×0.50", "minimum detectable difference (80% power)", "all tasks")
+		wantIn(t, out, c.Decision.Sentence, "cost: ×0.50", "minimum detectable difference (80% power, variance uncertain): ", "all tasks")
 	}
 }
 

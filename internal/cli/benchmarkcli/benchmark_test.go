@@ -171,6 +171,11 @@ func TestFromScaffoldToComparison(t *testing.T) {
 	c.want(2, "compare", "out:nobody", "out:after")
 	c.want(0, "plan", "--effect", "0.1", "--runs", "3")
 	c.contains(c.stdout, "tasks × 2 arms × 3 runs")
+	c.want(0, "plan", "--tasks", "20", "--cost-per-run", "1", "--max-cost-usd", "200")
+	for _, design := range []string{"for the budget: ", "20 tasks × 2 arms"} {
+		_, rest, _ := strings.Cut(c.stdout, design)
+		c.contains(rest, "percentage points if the variances are exactly these")
+	}
 	c.want(0, "grade", "--family", "family", "--input", "out")
 	c.contains(c.stderr, "4 runs graded again, 0 differ")
 	c.want(0, "list", "out")

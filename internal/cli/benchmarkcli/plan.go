@@ -124,6 +124,10 @@ func (o *planOptions) usePilot(ctx context.Context, con *console.Console, regist
 	return nil
 }
 
+// varianceKnown says of a planned difference why the results may detect less: compare allows for
+// the uncertainty of the variance that it estimates.
+const varianceKnown = " if the variances are exactly these"
+
 func printForecast(w io.Writer, p *forecast.Forecast) error {
 	if p.Pilot != nil {
 		fmt.Fprintf(w, "pilot: %s, %s\n", report.Count(p.Pilot.Tasks, "task"), report.Count(p.Pilot.Runs, "run"))
@@ -142,12 +146,12 @@ func printForecast(w io.Writer, p *forecast.Forecast) error {
 			display.Dollars(c.Cost))
 	}
 	if a := p.Affordable; a != nil {
-		fmt.Fprintf(w, "for the budget: %d tasks × 2 arms × %s, about %s, minimum detectable difference %s\n", a.Tasks,
-			report.Count(a.Runs, "run"), display.Dollars(a.Cost), report.Detectable(a.MDE))
+		fmt.Fprintf(w, "for the budget: %d tasks × 2 arms × %s, about %s, minimum detectable difference %s%s\n",
+			a.Tasks, report.Count(a.Runs, "run"), display.Dollars(a.Cost), report.Detectable(a.MDE), varianceKnown)
 	}
 	if p.MDE != nil {
-		fmt.Fprintf(w, "%s × 2 arms × %s: minimum detectable difference %s", report.Count(p.Tasks, "task"),
-			report.Count(p.Design.RunsBaseline, "run"), report.Detectable(*p.MDE))
+		fmt.Fprintf(w, "%s × 2 arms × %s: minimum detectable difference %s%s", report.Count(p.Tasks, "task"),
+			report.Count(p.Design.RunsBaseline, "run"), report.Detectable(*p.MDE), varianceKnown)
 		if few := (stats.Comparison{Tasks: p.Tasks}).TooFew(); few != "" {
 			fmt.Fprintf(w, "; %s whatever the number of runs: add tasks", few)
 		} else if p.RunsFor != nil {

@@ -36,14 +36,14 @@ func TestAPilotNamesItsCopies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	built.Groups[0].Scope = "near copies of task t00: 3"
+	built.Groups[0].Scope = "3 tasks have the same files and tests as task t00, and each counts as independent evidence"
 	built.Groups[1].Scope = built.Groups[0].Scope
 	p := &Forecast{Effect: .1}
 	if err := p.UsePilot(&built.Groups[0], &built.Groups[1]); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"the pilot: near copies of task t00: 3",
+		"the pilot: 3 tasks have the same files and tests as task t00, and each counts as independent evidence",
 		"the pilot: 12 tasks in 11 clusters, such as copies, each of which counts as one",
 	} {
 		if !slices.Contains(p.Warnings, want) || len(p.Warnings) != 3 {
