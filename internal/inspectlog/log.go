@@ -4,6 +4,7 @@ package inspectlog
 
 import (
 	"archive/zip"
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -127,6 +128,7 @@ type archive struct {
 	// packed is the size of the archive, unpacked that of what was read of it.
 	packed, unpacked int64
 	buffer           bytes.Buffer
+	deflated         *bufio.Reader
 	inflater         io.ReadCloser
 	zstd             *zstd.Decoder
 }
@@ -152,8 +154,12 @@ func openArchive(file string) (*archive, error) {
 // time, and each would take 40 KB.
 func (a *archive) inflate(packed io.Reader) io.ReadCloser {
 	if a.inflater == nil {
-		a.inflater = flate.NewReader(packed)
-	} else if err := a.inflater.(flate.Resetter).Reset(packed, nil); err != nil {
+		a.deflated = bufio.NewReader(packed)
+		a.inflater = flate.NewReader(a.deflated)
+		return a.inflater
+	}
+	a.deflated.Reset(packed)
+	if err := a.inflater.(flate.Resetter).Reset(a.deflated, nil); err != nil {
 		return io.NopCloser(failing{err})
 	}
 	return a.inflater

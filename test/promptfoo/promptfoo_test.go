@@ -166,11 +166,11 @@ func counted(t *testing.T, dir, name string) counts {
 
 func read(t *testing.T, dir, name string) []ledger.Record {
 	t.Helper()
-	records, err := foreign.Read(filepath.Join(dir, name), foreign.Options{})
+	runs, err := foreign.Read(filepath.Join(dir, name), foreign.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return records
+	return runs.Records()
 }
 
 func outcomes(t *testing.T, dir, name string) (all counts) {

@@ -44,16 +44,16 @@ func importResults(con *console.Console, registry *agent.Registry, source, dir s
 	if entries, err := os.ReadDir(con.Path(dir)); err != nil && !errors.Is(err, os.ErrNotExist) || len(entries) > 0 {
 		return console.Usagef("%s is not empty: choose a new directory", dir)
 	}
-	records, err := experimentcli.Import(con.Path(source), con.Path(dir), opts,
+	runs, err := experimentcli.Import(con.Path(source), con.Path(dir), opts,
 		experimentcli.Redactor(con, registry), experimentcli.SigningKey(con))
 	switch {
 	case errors.Is(err, foreign.ErrUnknown), errors.Is(err, os.ErrNotExist):
 		return console.Exit(console.ExitUsage, err)
 	case err != nil:
 		return classify(err)
-	case len(records) == 0:
+	case runs.Len() == 0:
 		return console.Exitf(console.ExitIncomplete, "%s: no results yet", source)
 	}
-	fmt.Fprintf(con.Stdout, "%s of %s in %s\n", report.Count(len(records), "run"), records[0].Imported.Format, dir)
+	fmt.Fprintf(con.Stdout, "%s of %s in %s\n", report.Count(runs.Len(), "run"), runs.Record(0).Imported.Format, dir)
 	return nil
 }

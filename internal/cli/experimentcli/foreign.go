@@ -50,26 +50,20 @@ func (f *From) Options() *foreign.Options {
 // Import keeps the results of another harness as a run directory, with their traces. The key signs
 // it; nil is none.
 func Import(source, dir string, opts *foreign.Options, redactor *redact.Redactor, key *ledger.SigningKey,
-) ([]ledger.Record, error) {
-	records, err := foreign.Read(source, *opts)
-	if err != nil || len(records) == 0 {
-		return records, err
+) (*foreign.Runs, error) {
+	runs, err := foreign.Read(source, *opts)
+	if err != nil || runs.Len() == 0 {
+		return runs, err
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
-	packer, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(1<<20))
-	if err != nil {
-		return nil, err
-	}
-	err = foreign.Traces(source, records, func(r *ledger.Record, line []byte) error {
-		return keepTrace(dir, r, packer.EncodeAll(redactor.JSON(line), nil))
-	})
+	traces, err := keepTraces(source, dir, runs, redactor)
 	if err != nil {
 		return nil, err
 	}
 	writer, err := ledger.Open(filepath.Join(dir, experiment.LedgerFile), ledger.Config{
-		Experiment: records[0].Experiment,
+		Experiment: runs.Record(0).Experiment,
 		Redactor:   redactor,
 		Key:        key,
 		NoSync:     true, // what is lost can be read again
@@ -77,28 +71,51 @@ func Import(source, dir string, opts *foreign.Options, redactor *redact.Redactor
 	if err != nil {
 		return nil, err
 	}
-	for i := range records {
-		if err := writer.Append(&records[i]); err != nil {
+	for i := range runs.Len() { // one after the other: all of them take much memory
+		r := runs.Record(i)
+		if kept := traces[i]; kept.bytes > 0 {
+			r.RunDir, r.AgentTracePath = tracePath(&r)
+			r.Artifacts = []ledger.Artifact{{
+				Path:   r.AgentTracePath,
+				SHA256: hex.EncodeToString(kept.sum[:]),
+				Bytes:  kept.bytes,
+			}}
+		}
+		if err := writer.Append(&r); err != nil {
 			return nil, errors.Join(err, writer.Close())
 		}
 	}
-	return records, writer.Close()
+	return runs, writer.Close()
 }
 
-// keepTrace writes the packed trace of a record, which vouches for it from now on.
-func keepTrace(dir string, r *ledger.Record, packed []byte) error {
-	cell := experiment.Cell{Arm: r.Arm, TaskID: r.TaskID, RunIndex: r.RunIndex}
-	r.RunDir = cell.RunDir(r.Attempt)
-	r.AgentTracePath = path.Join(r.RunDir, "trace.ndjson.zst")
-	sum := sha256.Sum256(packed)
-	r.Artifacts = []ledger.Artifact{{
-		Path:   r.AgentTracePath,
-		SHA256: hex.EncodeToString(sum[:]),
-		Bytes:  int64(len(packed)),
-	}}
-	file := filepath.Join(dir, filepath.FromSlash(r.AgentTracePath))
-	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-		return err
+// keptTrace vouches for a trace as it was written.
+type keptTrace struct {
+	sum   [sha256.Size]byte
+	bytes int64 // 0: the run has none
+}
+
+// keepTraces writes the traces of runs, packed.
+func keepTraces(source, dir string, runs *foreign.Runs, redactor *redact.Redactor) ([]keptTrace, error) {
+	packer, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(1<<20))
+	if err != nil {
+		return nil, err
 	}
-	return os.WriteFile(file, packed, 0o644)
+	traces := make([]keptTrace, runs.Len())
+	return traces, foreign.Traces(source, runs, func(i int, line []byte) error {
+		packed := packer.EncodeAll(redactor.JSON(line), nil)
+		traces[i] = keptTrace{sha256.Sum256(packed), int64(len(packed))}
+		r := runs.Record(i)
+		_, name := tracePath(&r)
+		file := filepath.Join(dir, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			return err
+		}
+		return os.WriteFile(file, packed, 0o644)
+	})
+}
+
+// tracePath returns where the trace of a run is kept, relative to the run directory.
+func tracePath(r *ledger.Record) (dir, name string) {
+	dir = experiment.Cell{Arm: r.Arm, TaskID: r.TaskID, RunIndex: r.RunIndex}.RunDir(r.Attempt)
+	return dir, path.Join(dir, "trace.ndjson.zst")
 }

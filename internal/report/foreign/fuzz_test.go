@@ -18,12 +18,12 @@ func fuzzFile(f *testing.F, format, name string, seeds ...string) {
 		if err := os.WriteFile(path, content, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		records, err := Read(path, Options{Format: format})
+		runs, err := Read(path, Options{Format: format})
 		if err != nil {
 			return
 		}
-		for i := range records {
-			if err := records[i].Validate(); err != nil {
+		for _, r := range runs.Records() {
+			if err := r.Validate(); err != nil {
 				t.Error(err)
 			}
 		}

@@ -86,7 +86,7 @@ func readHarbor(s *source, path string) error {
 // absentTrials notes how many trials of a job have no result: the job was cut.
 func (s *source) absentTrials() {
 	content, err := readBounded(filepath.Join(s.root, harborFile))
-	if err != nil || len(s.records) > 0 {
+	if err != nil || len(s.list) > 0 {
 		return
 	}
 	var job struct {
@@ -121,41 +121,41 @@ func (s *source) trial(trial *harborTrial, trace string) error {
 	if trial.TaskName == "" {
 		return errors.New("a trial names no task")
 	}
-	r := ledger.Record{
-		TaskID:         trial.TaskName,
-		RunIndex:       -1,
-		Agent:          trial.AgentInfo.Name,
-		AgentVersion:   trial.AgentInfo.Version,
-		Arm:            cmp.Or(trial.AgentInfo.Name, "agent not known"),
-		AgentTracePath: trace,
-		StartMs:        msOf(trial.StartedAt),
-		EndMs:          msOf(trial.FinishedAt),
-		PhaseMs:        map[string]int64{},
+	r := run{
+		task:         trial.TaskName,
+		index:        -1,
+		agent:        trial.AgentInfo.Name,
+		agentVersion: trial.AgentInfo.Version,
+		arm:          cmp.Or(trial.AgentInfo.Name, "agent not known"),
+		trace:        trace,
+		startMs:      msOf(trial.StartedAt),
+		endMs:        msOf(trial.FinishedAt),
+		phaseMs:      map[string]int64{},
 	}
 	if trial.AgentInfo.Version != "" {
-		r.Arm += " " + trial.AgentInfo.Version
+		r.arm += " " + trial.AgentInfo.Version
 	}
 	if model := trial.AgentInfo.Model; model != nil && model.Name != "" {
-		r.Model.Agent = model.Name
-		r.Arm += " " + model.Name
+		r.model = model.Name
+		r.arm += " " + model.Name
 	}
 	if trial.TaskChecksum != "" {
-		r.Digests.Visible = "sha256:" + strings.TrimPrefix(trial.TaskChecksum, "sha256:")
+		r.content = "sha256:" + strings.TrimPrefix(trial.TaskChecksum, "sha256:")
 	}
 	for phase, took := range map[string]*harborTime{
 		"setup": trial.Setup, "agent": trial.Execution, "grade": trial.Verification,
 	} {
 		if took != nil {
-			r.PhaseMs[phase] = max(0, msOf(took.FinishedAt)-msOf(took.StartedAt))
+			r.phaseMs[phase] = max(0, msOf(took.FinishedAt)-msOf(took.StartedAt))
 		}
 	}
-	if r.DurationMs = r.PhaseMs["agent"]; trial.Execution == nil {
-		r.DurationMs = max(0, r.EndMs-r.StartMs)
+	if r.duration = r.phaseMs["agent"]; trial.Execution == nil {
+		r.duration = max(0, r.endMs-r.startMs)
 	}
 	if u := trial.AgentResult; u != nil {
-		r.CostUSD = u.Cost
+		r.cost = u.Cost
 		if u.Input+u.Output > 0 {
-			r.Tokens = &ledger.UsageJSON{
+			r.tokens = &ledger.UsageJSON{
 				InputTokens:     max(0, u.Input-u.Cache),
 				CacheReadTokens: max(0, u.Cache),
 				OutputTokens:    max(0, u.Output),
@@ -170,15 +170,15 @@ func (s *source) trial(trial *harborTrial, trace string) error {
 
 // rewarded fills in what came out. An agent that ran out of time has an exception and a reward that
 // counts; after any other exception nobody knows whether a service failed or the agent.
-func (s *source) rewarded(r *ledger.Record, trial *harborTrial) error {
+func (s *source) rewarded(r *run, trial *harborTrial) error {
 	exception := ""
 	if e := trial.Exception; e != nil {
 		exception = e.Type + ": " + e.Message
 		if e.Type == "AgentTimeoutError" {
-			r.Outcome = "timeout"
+			r.outcome = "timeout"
 		}
 	}
-	if trial.Verifier == nil || len(trial.Verifier.Rewards) == 0 || exception != "" && r.Outcome == "" {
+	if trial.Verifier == nil || len(trial.Verifier.Rewards) == 0 || exception != "" && r.outcome == "" {
 		failed(r, cmp.Or(exception, "the trial has no reward"))
 		return nil
 	}

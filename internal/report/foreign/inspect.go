@@ -70,13 +70,13 @@ type inspection struct {
 }
 
 func readInspect(s *source, file string) error {
-	in := &inspection{source: s, start: len(s.records)}
+	in := &inspection{source: s, start: len(s.list)}
 	err := inspectlog.Read(file, inspectlog.Parts{
 		Header: func(text []byte, cut bool, samples int) error {
 			if cut {
 				in.doubt("the log was cut: the run did not end")
 			}
-			in.records = slices.Grow(in.records, min(samples, maxReserved)) // growing takes twice the memory
+			in.list = slices.Grow(in.list, min(samples, maxReserved)) // growing takes twice the memory
 			return jsondoc.Decode(text, &in.log)
 		},
 		Reductions: func(text []byte) error { return jsondoc.Decode(text, &in.reduced) },
@@ -109,13 +109,13 @@ func (in *inspection) sample(name string, text []byte) error {
 		return errors.New("it is no sample: it has no id")
 	}
 	in.samples++
-	r := ledger.Record{
-		TaskID:         idOf(sample.Get("id")),
-		RunIndex:       sample.Get("epoch").Int() - 1,
-		AgentTracePath: sampleName(in.from.File, name),
+	r := run{
+		task:  idOf(sample.Get("id")),
+		index: sample.Get("epoch").Int() - 1,
+		trace: sampleName(in.from.File, name),
 	}
-	r.Digests.Visible = contentOf(resolved(sample, "input"), resolved(sample, "choices"), resolved(sample, "target"))
-	if r.RunIndex < 0 || r.RunIndex >= maxRuns || r.TaskID == "" {
+	r.content = contentOf(resolved(sample, "input"), resolved(sample, "choices"), resolved(sample, "target"))
+	if r.index < 0 || r.index >= maxRuns || r.task == "" {
 		return fmt.Errorf("it has no id, or no epoch from 1 on and up to %d", maxRuns)
 	}
 	in.took(&r, sample)
@@ -133,7 +133,7 @@ func (in *inspection) sample(name string, text []byte) error {
 		failed(&r, "invalidated")
 		in.doubt("some samples were invalidated, and count as missing")
 	}
-	in.records, in.scores = append(in.records, r), append(in.scores, scores)
+	in.list, in.scores = append(in.list, r), append(in.scores, scores)
 	return nil
 }
 
@@ -171,39 +171,39 @@ var inspectLimits = map[string]string{
 }
 
 // took fills in what a sample took, as far as it says.
-func (in *inspection) took(r *ledger.Record, sample jsontape.Value) {
-	r.DurationMs = int64(1000 * amount(sample.Get("total_time")))
+func (in *inspection) took(r *run, sample jsontape.Value) {
+	r.duration = int64(1000 * amount(sample.Get("total_time")))
 	if began, err := time.Parse(time.RFC3339, sample.TextOf("started_at")); err == nil {
-		r.StartMs = began.UnixMilli()
-		r.EndMs = r.StartMs + r.DurationMs
+		r.startMs = began.UnixMilli()
+		r.endMs = r.startMs + r.duration
 	}
 	limit := cmp.Or(sample.Path("limit", "type").Text(), sample.TextOf("limit"))
-	if r.Outcome = inspectLimits[limit]; limit != "" {
-		r.Notes = append(r.Notes, "ended by a limit: "+strings.Clone(limit))
+	if r.outcome = inspectLimits[limit]; limit != "" {
+		r.notes = append(r.notes, "ended by a limit: "+strings.Clone(limit))
 	}
 	for message := range sample.Get("messages").Elements() {
 		if message.TextOf("role") == "assistant" {
-			r.Turns++
+			r.turns++
 		}
 	}
 	var cost float64
 	models, priced := 0, 0
 	for _, usage := range sample.Get("model_usage").Members() {
-		if r.Tokens == nil {
-			r.Tokens = &ledger.UsageJSON{}
+		if r.tokens == nil {
+			r.tokens = &ledger.UsageJSON{}
 		}
 		models++
 		count := func(name string) int64 { return int64(amount(usage.Get(name))) }
 		used := ledger.UsageJSON(inspectlog.Tokens(count("input_tokens"), count("output_tokens"),
 			count("input_tokens_cache_read"), count("input_tokens_cache_write"), count("total_tokens")))
-		r.Tokens.Add(&used)
+		r.tokens.Add(&used)
 		if price := usage.Get("total_cost"); price.Kind() == jsontape.Number {
 			priced++
 			cost += amount(price)
 		}
 	}
 	if models > 0 && priced == models {
-		r.CostUSD = &cost
+		r.cost = &cost
 	}
 	if retries := sample.Get("error_retries"); retries.Kind() == jsontape.Array && !retries.Empty() {
 		in.doubt("some samples were tried again after errors")
@@ -285,20 +285,20 @@ func (in *inspection) finish() error {
 	last := 0
 	in.prefixes[in.log.Eval.Task+"/"] = true
 	for i := range in.scores {
-		r := &in.records[in.start+i]
-		last = max(last, r.RunIndex+1)
-		r.TaskID, r.RunIndex = in.log.Eval.Task+"/"+r.TaskID, first+r.RunIndex
-		r.Arm, r.Model.Agent, r.Agent = in.arm, in.log.Eval.Model, in.log.Eval.Solver
+		r := &in.list[in.start+i]
+		last = max(last, r.index+1)
+		r.task, r.index = in.log.Eval.Task+"/"+r.task, first+r.index
+		r.arm, r.model, r.agent = in.arm, in.log.Eval.Model, in.log.Eval.Solver
 		score := inspectScore{}
 		if at := slices.IndexFunc(in.scores[i], func(s inspectScore) bool { return s.scorer == scorer }); at >= 0 {
 			score = in.scores[i][at]
 		}
 		switch {
-		case r.Verdict == ledger.Error:
+		case r.verdict == ledger.Error:
 		case !score.known:
 			failed(r, "the scorer "+scorer+" has not scored the sample")
 		case !score.decides:
-			return fmt.Errorf("task %s: the value of %s is neither a number nor correct or incorrect", r.TaskID, scorer)
+			return fmt.Errorf("task %s: the value of %s is neither a number nor correct or incorrect", r.task, scorer)
 		default:
 			if err := in.scored(r, score.value, true); err != nil {
 				return err

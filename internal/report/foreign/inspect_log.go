@@ -109,7 +109,7 @@ func (in *inspection) reductions() error {
 			return i
 		}
 		at[id] = len(in.scores)
-		in.records = append(in.records, ledger.Record{TaskID: id})
+		in.list = append(in.list, run{task: id})
 		in.scores = append(in.scores, nil)
 		return at[id]
 	}
@@ -160,17 +160,17 @@ func (in *inspection) tried(first int) (int, bool) {
 	const doubt = "a log was continued in another, which counts"
 	if before.created > in.log.Eval.Created {
 		before.from.Doubts = append(before.from.Doubts, doubt)
-		in.records = in.records[:in.start]
+		in.list = in.list[:in.start]
 		return 0, true
 	}
 	in.doubt(doubt)
-	in.records = slices.DeleteFunc(in.records, func(r ledger.Record) bool {
-		if r.Imported == before.from {
-			delete(in.seen, r.Cell())
+	in.list = slices.DeleteFunc(in.list, func(r run) bool {
+		if r.from == before.from {
+			delete(in.seen, r.cell())
 		}
-		return r.Imported == before.from
+		return r.from == before.from
 	})
-	in.start = len(in.records) - len(in.scores)
+	in.start = len(in.list) - len(in.scores)
 	in.tries[id] = &try{in.log.Eval.Created, before.first, in.from}
 	return before.first, false
 }

@@ -148,7 +148,7 @@ type promptfoo struct {
 // promptfooHeld is a record until it is known which descriptions several tests share, and which
 // names several columns.
 type promptfooHeld struct {
-	ledger.Record
+	run
 	prompt string
 	column int
 }
@@ -164,22 +164,22 @@ func (p *promptfoo) finish() error {
 	columns := map[string][]int{} // a provider whose label says nothing may have two configurations
 	for i := range p.held {
 		one := &p.held[i]
-		if len(p.prompts[one.Arm]) > 1 && one.prompt != "" {
-			one.Arm = cut(one.Arm + " " + one.prompt)
+		if len(p.prompts[one.arm]) > 1 && one.prompt != "" {
+			one.arm = cut(one.arm + " " + one.prompt)
 		}
-		if known := columns[one.Arm]; !slices.Contains(known, one.column) {
-			columns[one.Arm] = append(known, one.column)
+		if known := columns[one.arm]; !slices.Contains(known, one.column) {
+			columns[one.arm] = append(known, one.column)
 		}
 	}
 	for i := range p.held {
-		r := &p.held[i].Record
-		if p.several[r.TaskID] {
-			r.TaskID += " #" + strings.TrimPrefix(r.Digests.Visible, "sha256:")[:8]
+		r := &p.held[i].run
+		if p.several[r.task] {
+			r.task += " #" + strings.TrimPrefix(r.content, "sha256:")[:8]
 		}
-		sharing := columns[r.Arm]
+		sharing := columns[r.arm]
 		slices.Sort(sharing)
 		if at := slices.Index(sharing, p.held[i].column); at > 0 {
-			r.Arm += fmt.Sprintf(" #%d", at+1)
+			r.arm += fmt.Sprintf(" #%d", at+1)
 		}
 		if err := p.add(*r); err != nil {
 			return err
@@ -238,46 +238,46 @@ func (p *promptfoo) result(raw []byte) error {
 	if len(vars) == 0 {
 		vars = compacted(found.Vars)
 	}
-	r := ledger.Record{RunIndex: -1, DurationMs: int64(min(max(found.LatencyMs, 0), maxAmount))}
-	r.TaskID = cmp.Or(found.TestCase.Description, string(vars))
-	if r.TaskID == "" {
-		r.TaskID = fmt.Sprintf("test %d", deref(found.TestIdx)+1)
+	r := run{index: -1, duration: int64(min(max(found.LatencyMs, 0), maxAmount))}
+	r.task = cmp.Or(found.TestCase.Description, string(vars))
+	if r.task == "" {
+		r.task = fmt.Sprintf("test %d", deref(found.TestIdx)+1)
 	}
-	r.TaskID = cut(r.TaskID)
-	r.Digests.Visible = contentOf(vars, asserts)
-	r.Agent = found.Provider.ID
-	r.Arm = cmp.Or(found.Provider.Label, found.Provider.ID, "provider not known")
+	r.task = cut(r.task)
+	r.content = contentOf(vars, asserts)
+	r.agent = found.Provider.ID
+	r.arm = cmp.Or(found.Provider.Label, found.Provider.ID, "provider not known")
 	label := found.Prompt.Label
 	if label == found.Prompt.Raw { // that of no template is the text of a single test
 		label = ""
 	}
-	if labels := p.prompts[r.Arm]; !slices.Contains(labels, label) {
-		p.prompts[r.Arm] = append(labels, label)
+	if labels := p.prompts[r.arm]; !slices.Contains(labels, label) {
+		p.prompts[r.arm] = append(labels, label)
 	}
 	p.took(&r, &found)
 	if err := p.outcome(&r, &found); err != nil {
 		return err
 	}
-	if content, known := p.contents[r.TaskID]; known && content != r.Digests.Visible {
-		p.several[r.TaskID] = true
+	if content, known := p.contents[r.task]; known && content != r.content {
+		p.several[r.task] = true
 	}
-	p.contents[r.TaskID] = r.Digests.Visible
+	p.contents[r.task] = r.content
 	p.held = append(p.held, promptfooHeld{r, label, found.PromptIdx})
 	return nil
 }
 
 // took fills in what a result has cost. An answer from promptfoo's cache has cost nothing now, and
 // nobody knows what it has cost once; a cost of 0 stands where there is no price.
-func (p *promptfoo) took(r *ledger.Record, found *promptfooResult) {
+func (p *promptfoo) took(r *run, found *promptfooResult) {
 	response := found.Response
 	if response != nil && response.Cached {
 		p.doubt("some answers were cached: repetitions of them are the same answer, and their costs are not known")
 		return
 	}
-	if r.CostUSD = found.Cost; response != nil && response.Cost != nil {
-		r.CostUSD = response.Cost
+	if r.cost = found.Cost; response != nil && response.Cost != nil {
+		r.cost = response.Cost
 	} else if found.Cost != nil && *found.Cost == 0 {
-		r.CostUSD = nil
+		r.cost = nil
 	}
 	if response == nil || response.Tokens == nil || response.Tokens.Prompt == nil || response.Tokens.Completion == nil {
 		return
@@ -287,7 +287,7 @@ func (p *promptfoo) took(r *ledger.Record, found *promptfooResult) {
 	if cached+written <= input { // some providers count them in
 		input -= cached + written
 	}
-	r.Tokens = &ledger.UsageJSON{
+	r.tokens = &ledger.UsageJSON{
 		InputTokens:      input,
 		OutputTokens:     max(*t.Completion, 0),
 		CacheReadTokens:  cached,
@@ -297,7 +297,7 @@ func (p *promptfoo) took(r *ledger.Record, found *promptfooResult) {
 
 // outcome fills in what came out: an assertion that does not hold is a failure, everything else
 // that went wrong an error.
-func (p *promptfoo) outcome(r *ledger.Record, found *promptfooResult) error {
+func (p *promptfoo) outcome(r *run, found *promptfooResult) error {
 	score := found.Score
 	for name := range found.NamedScores {
 		p.metrics[name] = true
@@ -320,7 +320,7 @@ func (p *promptfoo) outcome(r *ledger.Record, found *promptfooResult) error {
 	default:
 		outcome(r, *found.Success)
 		if score != nil && *score >= 0 && *score <= 1 { // its scores may be weighted beyond
-			r.Score = score
+			r.score = score
 		}
 	}
 	return nil

@@ -8,8 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-
-	"github.com/fit-eval/fit/ledger"
 )
 
 // skillsReader reads a workspace of Agent Skills: ITERATION/EVAL/CONFIGURATION/grading.json, with
@@ -49,11 +47,11 @@ func readSkills(s *source, path string) error {
 	if isRun(filepath.Base(dir)) { // CONFIGURATION/run-N
 		dir = filepath.Dir(dir)
 	}
-	r := ledger.Record{Arm: filepath.Base(dir), TaskID: filepath.Base(filepath.Dir(dir)), RunIndex: -1}
+	r := run{arm: filepath.Base(dir), task: filepath.Base(filepath.Dir(dir)), index: -1}
 	// every iteration has another version of the skill
 	if iteration := filepath.Dir(filepath.Dir(dir)); len(iteration) > len(filepath.Clean(s.root)) {
 		prefix := filepath.Base(iteration) + "/"
-		s.armPrefixes[prefix], r.Arm = true, prefix+r.Arm
+		s.armPrefixes[prefix], r.arm = true, prefix+r.arm
 	}
 	passing, known := 0, 0
 	list := slices.Concat(grading.Assertions, grading.Expectations)
@@ -79,7 +77,7 @@ func readSkills(s *source, path string) error {
 func isRun(name string) bool { return len(name) > 4 && name[:4] == "run-" }
 
 // timing fills in what a run took, where somebody measured it. Tokens are not told apart.
-func (s *source) timing(r *ledger.Record, path string) error {
+func (s *source) timing(r *run, path string) error {
 	content, err := readBounded(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -90,6 +88,6 @@ func (s *source) timing(r *ledger.Record, path string) error {
 	if err == nil {
 		err = json.Unmarshal(content, &timing)
 	}
-	r.DurationMs = int64(min(max(timing.DurationMs, 0), maxAmount))
+	r.duration = int64(min(max(timing.DurationMs, 0), maxAmount))
 	return err
 }

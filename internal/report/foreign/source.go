@@ -56,21 +56,18 @@ func Formats() []string {
 // source collects what is read.
 type source struct {
 	Options
-	root    string // what was named
-	records []ledger.Record
-	from    *ledger.Imported // the file that is being read
-	seen    map[ledger.Cell]bool
-	runs    map[[2]string]int // runs so far, by arm and task
-	series  map[string]int    // the same of what has several files
-	// prefixes tell tasks of several sets apart; where there is one, they go.
-	prefixes    map[string]bool
-	armPrefixes map[string]bool // the same of arms
+	Runs
+	root   string           // what was named
+	from   *ledger.Imported // the file that is being read
+	seen   map[ledger.Cell]bool
+	runs   map[[2]string]int // runs so far, by arm and task
+	series map[string]int    // the same of what has several files
 	// tries are logs that may be written again when what failed is repeated.
 	tries map[string]*try
 }
 
 // Read reads the results of another harness: a file or a directory in one of the formats.
-func Read(path string, opts Options) ([]ledger.Record, error) {
+func Read(path string, opts Options) (*Runs, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err
@@ -107,18 +104,15 @@ func Format(path string) string {
 // FormatTable is the format of what is in no other.
 const FormatTable = "table"
 
-func readAll(path string, files []string, one reader, opts Options) ([]ledger.Record, error) {
+func readAll(path string, files []string, one reader, opts Options) (*Runs, error) {
 	s := &source{
 		Options: opts,
+		Runs:    Runs{prefixes: map[string]bool{}, armPrefixes: map[string]bool{}},
 		root:    path,
 		seen:    map[ledger.Cell]bool{},
 		runs:    map[[2]string]int{},
-
-		series:   map[string]int{},
-		prefixes: map[string]bool{},
-		tries:    map[string]*try{},
-
-		armPrefixes: map[string]bool{},
+		series:  map[string]int{},
+		tries:   map[string]*try{},
 	}
 	whole := sha256.New()
 	for _, file := range files {
@@ -140,22 +134,8 @@ func readAll(path string, files []string, one reader, opts Options) ([]ledger.Re
 		slices.Sort(s.from.Doubts)
 		s.from.Doubts = slices.Compact(s.from.Doubts)
 	}
-	id := "imported-" + hex.EncodeToString(whole.Sum(nil))[:16]
-	for i := range s.records {
-		r := &s.records[i]
-		r.Experiment, r.TaskID, r.Arm = id, without(s.prefixes, r.TaskID), without(s.armPrefixes, r.Arm)
-	}
-	return s.records, nil
-}
-
-// without takes a prefix off that all names have.
-func without(prefixes map[string]bool, name string) string {
-	for prefix := range prefixes {
-		if len(prefixes) == 1 {
-			return strings.TrimPrefix(name, prefix)
-		}
-	}
-	return name
+	s.experiment = "imported-" + hex.EncodeToString(whole.Sum(nil))[:16]
+	return &s.Runs, nil
 }
 
 // name is how a file of the source is called.
@@ -202,35 +182,33 @@ func contentOf(parts ...[]byte) string {
 
 var digestForm = lazyregexp.New(`^(?:\{"content":)?"?(sha256:[0-9a-f]{64})"*\}?$`)
 
-// notRun is what is known about what models were given.
-var notRun = &ledger.Treatment{Unknown: "fit did not run it"}
-
 // add adds a run. Its index is negative where the source does not number them. It needs a task, an
 // arm and what outcome or failed has set.
-func (s *source) add(r ledger.Record) error {
+func (s *source) add(r run) error {
 	if err := s.complete(&r); err != nil {
 		return err
 	}
-	s.records = append(s.records, r)
+	s.list = append(s.list, r)
 	return nil
 }
 
 // complete fills in what all runs have in common, and checks the whole.
-func (s *source) complete(r *ledger.Record) error {
-	if at := [2]string{r.Arm, r.TaskID}; r.RunIndex < 0 {
-		r.RunIndex = s.runs[at]
+func (s *source) complete(r *run) error {
+	if at := [2]string{r.arm, r.task}; r.index < 0 {
+		r.index = s.runs[at]
 		s.runs[at]++
 	}
-	if s.seen[r.Cell()] {
-		return fmt.Errorf("task %s, run %d of %s is there twice", r.TaskID, r.RunIndex, r.Arm)
+	if s.seen[r.cell()] {
+		return fmt.Errorf("task %s, run %d of %s is there twice", r.task, r.index, r.arm)
 	}
-	s.seen[r.Cell()] = true
-	r.Version, r.Attempt, r.Final, r.Imported, r.Treatment = ledger.Version, 1, true, s.from, notRun
-	if r.Verdict == ledger.Error {
-		r.Score = nil
+	s.seen[r.cell()] = true
+	r.from = s.from
+	if r.verdict == ledger.Error {
+		r.score = nil
 	}
-	if err := r.Validate(); err != nil {
-		return fmt.Errorf("task %s, run %d of %s: %w", r.TaskID, r.RunIndex, r.Arm, err)
+	record := r.record()
+	if err := record.Validate(); err != nil {
+		return fmt.Errorf("task %s, run %d of %s: %w", r.task, r.index, r.arm, err)
 	}
 	return nil
 }
@@ -240,26 +218,21 @@ func (s *source) doubt(format string, args ...any) {
 	s.from.Doubts = append(s.from.Doubts, fmt.Sprintf(format, args...))
 }
 
-var (
-	passed    = &ledger.Grade{Verdict: ledger.Pass, GatesPass: true, Healthy: true}
-	notPassed = &ledger.Grade{Verdict: ledger.Fail, GatesPass: true, Healthy: true}
-)
-
 // outcome sets whether a run has passed.
-func outcome(r *ledger.Record, pass bool) {
-	r.Verdict, r.Grade = ledger.Fail, notPassed
+func outcome(r *run, pass bool) {
+	r.verdict = ledger.Fail
 	if pass {
-		r.Verdict, r.Grade = ledger.Pass, passed
+		r.verdict = ledger.Pass
 	}
 }
 
 // scored sets a score from 0 to 1. Where it alone decides, whoever has all of it has passed.
-func (s *source) scored(r *ledger.Record, score float64, decides bool) error {
+func (s *source) scored(r *run, score float64, decides bool) error {
 	if !(score >= 0 && score <= 1) {
 		return fmt.Errorf("task %s: the score %v is not between 0 and 1; fit stats paired compares scores of any range",
-			r.TaskID, score)
+			r.task, score)
 	}
-	r.Score = &score
+	r.score = &score
 	if decides {
 		s.from.Fractional = s.from.Fractional || score != math.Trunc(score)
 		outcome(r, score == 1)
@@ -268,9 +241,8 @@ func (s *source) scored(r *ledger.Record, score float64, decides bool) error {
 }
 
 // failed says that a run has no outcome: that of an error is not known.
-func failed(r *ledger.Record, message string) {
-	r.Verdict, r.ErrorClass, r.ErrorMessage = ledger.Error, ledger.ErrorImported, cmp.Or(cut(message), "no outcome")
-	r.Grade, r.Score = nil, nil
+func failed(r *run, message string) {
+	r.verdict, r.message, r.score = ledger.Error, cmp.Or(cut(message), "no outcome"), nil
 }
 
 // maxRuns bounds how often a task is repeated; no run has a number above it.

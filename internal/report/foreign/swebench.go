@@ -10,7 +10,6 @@ import (
 	"slices"
 
 	"github.com/fit-eval/fit/internal/lazyregexp"
-	"github.com/fit-eval/fit/ledger"
 )
 
 // sweBenchReader reads what the harness of SWE-bench reports: one report of a run, or a directory
@@ -62,8 +61,8 @@ func readSWEBench(s *source, path string) error {
 	if filepath.Base(path) == sweBenchLog {
 		instance := filepath.Dir(path)
 		model := filepath.Base(filepath.Dir(instance))
-		r := ledger.Record{TaskID: filepath.Base(instance), Arm: model}
-		r.Model.Agent = model
+		r := run{task: filepath.Base(instance), arm: model}
+		r.model = model
 		failed(&r, "the evaluation has no report: its patch did not apply, or it did not end")
 		return s.add(r)
 	}
@@ -93,22 +92,22 @@ func readSWEBench(s *source, path string) error {
 	known := map[string]bool{}
 	for _, one := range []struct {
 		ids  []string
-		fill func(*ledger.Record)
+		fill func(*run)
 	}{
-		{report.Resolved, func(r *ledger.Record) { outcome(r, true) }},
-		{report.Errors, func(r *ledger.Record) { failed(r, "the evaluation ended in an error") }},
-		{report.Infra, func(r *ledger.Record) { failed(r, "the evaluation reports a failure of its infrastructure") }},
-		{report.Unresolved, func(r *ledger.Record) { outcome(r, false) }},
-		{report.Empty, func(r *ledger.Record) { outcome(r, false) }}, // the agent has changed nothing
-		{report.Incomplete, func(r *ledger.Record) { failed(r, "the evaluation is not complete") }},
-		{report.Submitted, func(r *ledger.Record) { failed(r, "the report has no outcome of it") }},
+		{report.Resolved, func(r *run) { outcome(r, true) }},
+		{report.Errors, func(r *run) { failed(r, "the evaluation ended in an error") }},
+		{report.Infra, func(r *run) { failed(r, "the evaluation reports a failure of its infrastructure") }},
+		{report.Unresolved, func(r *run) { outcome(r, false) }},
+		{report.Empty, func(r *run) { outcome(r, false) }}, // the agent has changed nothing
+		{report.Incomplete, func(r *run) { failed(r, "the evaluation is not complete") }},
+		{report.Submitted, func(r *run) { failed(r, "the report has no outcome of it") }},
 	} {
 		for _, id := range one.ids {
 			if known[id] {
 				continue
 			}
 			known[id] = true
-			r := ledger.Record{TaskID: id, Arm: label(path)}
+			r := run{task: id, arm: label(path)}
 			one.fill(&r)
 			if err := s.add(r); err != nil {
 				return err
@@ -137,8 +136,8 @@ func (s *source) instances(content []byte, path string) error {
 	}
 	for id, one := range report {
 		model := filepath.Base(filepath.Dir(filepath.Dir(path)))
-		r := ledger.Record{TaskID: id, Arm: model}
-		if r.Model.Agent = model; one.Resolved == nil {
+		r := run{task: id, arm: model}
+		if r.model = model; one.Resolved == nil {
 			failed(&r, "the report has no outcome")
 		} else if one.Infra && !*one.Resolved {
 			failed(&r, "the evaluation reports a failure of its infrastructure")

@@ -204,20 +204,20 @@ func (t *table) check(has func(name string) bool, names []string) error {
 // row adds the run of a row.
 func (t *table) row(named func(column string) string) error {
 	cell := func(what string) string { return named(t.column[what]) }
-	r := ledger.Record{
-		TaskID:   cell("task"),
-		Arm:      cell("arm"),
-		Agent:    cell("agent"),
-		RunIndex: -1,
+	r := run{
+		task:  cell("task"),
+		arm:   cell("arm"),
+		agent: cell("agent"),
+		index: -1,
 	}
-	r.Model.Agent = cell("model")
-	if r.Arm == "" {
-		r.Arm = t.arm
+	r.model = cell("model")
+	if r.arm == "" {
+		r.arm = t.arm
 	}
 	if content := cell("content"); content != "" {
-		r.Digests.Visible = contentOf([]byte(content))
+		r.content = contentOf([]byte(content))
 	}
-	if r.TaskID == "" {
+	if r.task == "" {
 		return errors.New("the row names no task")
 	}
 	if run := cell("run"); run != "" {
@@ -225,7 +225,7 @@ func (t *table) row(named func(column string) string) error {
 		if err != nil || n < 0 || n >= maxRuns {
 			return fmt.Errorf("run %q is not a number from 0 on, below %d", run, maxRuns)
 		}
-		r.RunIndex = n
+		r.index = n
 	}
 	if err := t.measured(&r, cell); err != nil {
 		return err
@@ -237,10 +237,10 @@ func (t *table) row(named func(column string) string) error {
 }
 
 // measured fills in what a run took.
-func (t *table) measured(r *ledger.Record, cell func(string) string) error {
+func (t *table) measured(r *run, cell func(string) string) error {
 	var input, output, seconds *float64
 	for what, into := range map[string]**float64{
-		"cost_usd":      &r.CostUSD,
+		"cost_usd":      &r.cost,
 		"input_tokens":  &input,
 		"output_tokens": &output,
 		"seconds":       &seconds,
@@ -256,10 +256,10 @@ func (t *table) measured(r *ledger.Record, cell func(string) string) error {
 		*into = &value
 	}
 	if input != nil && output != nil {
-		r.Tokens = &ledger.UsageJSON{InputTokens: int64(*input), OutputTokens: int64(*output)}
+		r.tokens = &ledger.UsageJSON{InputTokens: int64(*input), OutputTokens: int64(*output)}
 	}
 	if seconds != nil {
-		r.DurationMs = int64(*seconds * 1000)
+		r.duration = int64(*seconds * 1000)
 	}
 	return nil
 }
@@ -279,7 +279,7 @@ func decimalComma(text string) string {
 const maxAmount = 1e15
 
 // outcome fills in what came out. An error is never a failed task.
-func (t *table) outcome(r *ledger.Record, pass, score, wrong string) error {
+func (t *table) outcome(r *run, pass, score, wrong string) error {
 	switch strings.ToLower(wrong) {
 	case "", "false", "0", "no", "none", "null":
 	default:

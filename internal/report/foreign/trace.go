@@ -7,36 +7,35 @@ import (
 
 	"github.com/fit-eval/fit/internal/inspectlog"
 	"github.com/fit-eval/fit/internal/jsondoc"
-	"github.com/fit-eval/fit/ledger"
 )
 
-// Traces shows the trace of each record that has one, as one line. Records are those that Read has
+// Traces shows the trace of each run that has one, as one line. Runs are those that Read has
 // returned for the path.
-func Traces(path string, records []ledger.Record, see func(r *ledger.Record, line []byte) error) error {
+func Traces(path string, all *Runs, see func(i int, line []byte) error) error {
 	dir := path
 	if info, err := os.Stat(path); err != nil {
 		return err
 	} else if !info.IsDir() {
 		dir = filepath.Dir(path)
 	}
-	samples := map[string]*ledger.Record{} // by the name of their trace
+	samples := map[string]int{} // by the name of their trace
 	var logs []string
-	for i := range records {
-		r := &records[i]
+	for i := range all.list {
+		r := &all.list[i]
 		switch {
-		case r.AgentTracePath == "":
-		case r.Imported.Format != inspectReader.format:
-			content, err := readBounded(filepath.Join(dir, r.AgentTracePath))
+		case r.trace == "":
+		case r.from.Format != inspectReader.format:
+			content, err := readBounded(filepath.Join(dir, r.trace))
 			if err == nil {
-				err = seeLine(r, content, see)
+				err = seeLine(i, content, see)
 			}
 			if err != nil {
-				return fmt.Errorf("%s: %w", r.AgentTracePath, err)
+				return fmt.Errorf("%s: %w", r.trace, err)
 			}
 		default:
-			samples[r.AgentTracePath] = r
-			if len(logs) == 0 || logs[len(logs)-1] != r.Imported.File {
-				logs = append(logs, r.Imported.File)
+			samples[r.trace] = i
+			if len(logs) == 0 || logs[len(logs)-1] != r.from.File {
+				logs = append(logs, r.from.File)
 			}
 		}
 	}
@@ -45,8 +44,8 @@ func Traces(path string, records []ledger.Record, see func(r *ledger.Record, lin
 			Header:     func([]byte, bool, int) error { return nil },
 			Reductions: func([]byte) error { return nil },
 			Sample: func(name string, text []byte) error {
-				if r := samples[sampleName(log, name)]; r != nil {
-					return seeLine(r, text, see)
+				if i, known := samples[sampleName(log, name)]; known {
+					return seeLine(i, text, see)
 				}
 				return nil
 			},
@@ -61,10 +60,10 @@ func Traces(path string, records []ledger.Record, see func(r *ledger.Record, lin
 // sampleName is how a sample of a log is opened.
 func sampleName(log, sample string) string { return log + ":" + sample }
 
-func seeLine(r *ledger.Record, text []byte, see func(r *ledger.Record, line []byte) error) error {
+func seeLine(i int, text []byte, see func(i int, line []byte) error) error {
 	line, err := jsondoc.Compact(text)
 	if err != nil {
 		return err
 	}
-	return see(r, append(line, '\n'))
+	return see(i, append(line, '\n'))
 }

@@ -117,11 +117,11 @@ func writeLines(t *testing.T, dir string, runs []one) string {
 
 func read(t *testing.T, path string, opts foreign.Options) []ledger.Record {
 	t.Helper()
-	records, err := foreign.Read(path, opts)
+	runs, err := foreign.Read(path, opts)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return records
+	return runs.Records()
 }
 
 func TestEveryNumberIsThatOfTheFile(t *testing.T) {

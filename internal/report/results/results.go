@@ -72,14 +72,14 @@ func Load(dirs []string, damagedToo bool, from *foreign.Options) (*Results, erro
 	for _, dir := range dirs {
 		found, err := Find(dir)
 		if from != nil && (from.Format != "" || len(found) == 0) {
-			records, err := foreign.Read(dir, *from)
+			runs, err := foreign.Read(dir, *from)
 			if errors.Is(err, foreign.ErrUnknown) || errors.Is(err, fs.ErrNotExist) {
 				err = fmt.Errorf("%w: there is no %s, and %w", ErrNone, experiment.LedgerFile, err)
 			}
 			if err != nil {
 				return nil, err
 			}
-			parts = append(parts, records)
+			parts = append(parts, runs.Records())
 			continue
 		}
 		if err != nil {
