@@ -65,18 +65,25 @@ func TestUsageThatCannotBeIsUnknown(t *testing.T) {
 
 // TestImplausibleCountsAreNamed: what cannot be, or was not allowed, is in the record of the call.
 func TestImplausibleCountsAreNamed(t *testing.T) {
+	text := strings.Repeat("a long prompt ", 1000)
 	for name, test := range map[string]struct {
-		usage, want string
-		known       bool
+		prompt, usage, want string
+		known               bool
 	}{
-		"plausible":        {`{"input_tokens":9,"output_tokens":5}`, "", true},
-		"far too many":     {`{"input_tokens":1000000000000,"output_tokens":5}`, "1000000000000 tokens", false},
-		"less than none":   {`{"input_tokens":9,"output_tokens":-5}`, "-5 tokens", false},
-		"text for nothing": {`{"input_tokens":9,"output_tokens":0}`, "0 tokens for a reply", false},
-		"nothing was read": {`{"input_tokens":0,"output_tokens":5}`, "0 tokens of a prompt", false},
+		"plausible":        {"", `{"input_tokens":9,"output_tokens":5}`, "", true},
+		"far too many":     {"", `{"input_tokens":1000000000000,"output_tokens":5}`, "1000000000000 tokens", false},
+		"less than none":   {"", `{"input_tokens":9,"output_tokens":-5}`, "-5 tokens", false},
+		"text for nothing": {"", `{"input_tokens":9,"output_tokens":0}`, "0 tokens for a reply", false},
+		"nothing was read": {"", `{"input_tokens":0,"output_tokens":5}`, "0 tokens of a prompt", false},
 		"above the limit": {
-			`{"input_tokens":9,"output_tokens":51}`, "51 tokens of output, where the request allowed 50", true,
+			"", `{"input_tokens":9,"output_tokens":51}`, "51 tokens of output, where the request allowed 50", true,
 		},
+		"far too few": {
+			text, `{"input_tokens":3,"output_tokens":5}`, "3 tokens of a prompt with 11067 bytes of text", true,
+		},
+		"a long prompt":       {text, `{"input_tokens":3000,"output_tokens":5}`, "", true},
+		"a prompt in a cache": {text, `{"input_tokens":3,"cache_read_input_tokens":3000,"output_tokens":5}`, "", true},
+		"a picture":           {strings.Repeat("iVBORw0KGgo", 2000), `{"input_tokens":20,"output_tokens":5}`, "", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := open(t, gateway.Config{}, func(w http.ResponseWriter, _ *http.Request) {
@@ -84,7 +91,8 @@ func TestImplausibleCountsAreNamed(t *testing.T) {
 				_, _ = io.WriteString(w, `{"type":"message","content":[{"type":"text","text":"`+
 					strings.Repeat("a long reply ", 20)+`"}],"usage":`+test.usage+`}`)
 			})
-			h.ask("/v1/messages", `{"model":"claude-sonnet-4-5","max_tokens":50}`)
+			h.ask("/v1/messages", `{"model":"claude-sonnet-4-5","max_tokens":50,"messages":[{"role":"user","content":"`+
+				test.prompt+`"}]}`)
 			if c := h.last(); c.Implausible != test.want || (c.Usage != nil) != test.known {
 				t.Errorf("%q with usage %+v", c.Implausible, c.Usage)
 			}

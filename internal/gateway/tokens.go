@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 
@@ -8,8 +9,14 @@ import (
 	"github.com/fit-eval/fit/session"
 )
 
-// maxFigure is more tokens than any call has: ten times the longest context.
-const maxFigure = 20_000_000
+const (
+	// maxFigure is more tokens than any call has: ten times the longest context.
+	maxFigure = 20_000_000
+	// impossibleBytes is more text than any token stands for.
+	impossibleBytes = 256
+	// longestWord bounds what counts of a word: a picture is one, and has fewer tokens than text.
+	longestWord = 64
+)
 
 // tokens holds what a reply has reported about tokens so far.
 type tokens struct {
@@ -65,8 +72,9 @@ func (o *observer) impossible(said session.TokenUsage) string {
 	return ""
 }
 
-// implausible says what is wrong with what the reply has reported, or that it is more than its
-// request allowed. A server may ignore that, so what it counted stands.
+// implausible says what is wrong with what the reply has reported, that it is more than its request
+// allowed, or far less than the text in it. A server may ignore a limit, or parts of a request, so
+// what it counted stands.
 func (o *observer) implausible(request []byte) string {
 	said := o.protocol.Info().Net(o.tokens.said)
 	if wrong := o.impossible(said); wrong != "" {
@@ -75,7 +83,19 @@ func (o *observer) implausible(request []byte) string {
 	if _, allowed := (Estimate{Body: request}).size(); said.OutputTokens > allowed {
 		return fmt.Sprintf("%d tokens of output, where the request allowed %d", said.OutputTokens, allowed)
 	}
+	if text := textOf(request); o.tokens.input && said.Prompt() < int64(text/impossibleBytes) {
+		return fmt.Sprintf("%d tokens of a prompt with %d bytes of text", said.Prompt(), text)
+	}
 	return ""
+}
+
+// textOf returns how many bytes of a request are text, rather too few than too many.
+func textOf(request []byte) int {
+	n := 0
+	for word := range bytes.FieldsSeq(request) {
+		n += min(len(word), longestWord)
+	}
+	return n
 }
 
 // soFar returns the usage of a reply that may be incomplete. What it reported at its beginning
