@@ -17,7 +17,12 @@ type armsFile struct {
 // the file.
 func LoadArms(path string) ([]Arm, error) {
 	var file armsFile
-	doc, err := document.Load("arms", path, &file)
+	return loadArms(path, &file, &file.Arms)
+}
+
+// loadArms fills a document, of which into is all and list the arms.
+func loadArms(path string, into any, list *[]Arm) ([]Arm, error) {
+	doc, err := document.Load("arms", path, into)
 	if err != nil {
 		return nil, err
 	}
@@ -28,8 +33,9 @@ func LoadArms(path string) ([]Arm, error) {
 		return filepath.Join(filepath.Dir(path), name)
 	}
 	seen := map[string]bool{}
-	for i := range file.Arms {
-		arm := &file.Arms[i]
+	arms := *list
+	for i := range arms {
+		arm := &arms[i]
 		if seen[arm.Name] {
 			return nil, doc.ErrorAt([]string{"arms", strconv.Itoa(i), "name"},
 				"two arms are called %q; choose another name for one", arm.Name)
@@ -40,8 +46,8 @@ func LoadArms(path string) ([]Arm, error) {
 			*path = beside(*path)
 		}
 	}
-	if err := CheckArms(file.Arms); err != nil {
+	if err := CheckArms(arms); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	return file.Arms, nil
+	return arms, nil
 }

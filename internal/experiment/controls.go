@@ -19,40 +19,46 @@ const (
 	ControlKnown = "control-known"
 )
 
-// controlFile is the file in which a family declares an arm with a known effect: a file of arms
-// with one arm, whatever its name.
+// controlFile is the file in which a family declares an arm with a known effect.
 const controlFile = "control-arm.yaml"
 
-// KnownControl returns the arm with a known effect that a family declares; nil where it declares
-// none.
-func KnownControl(family string) (*Arm, error) {
+// declaredControl is control-arm.yaml: a file of arms with one arm, whatever its name.
+type declaredControl struct {
+	Effect string `yaml:"effect" doc:"how the arm differs from any baseline" enum:"better,worse" required:"true"`
+	Arms   []Arm  `yaml:"arms" doc:"the arm with a known effect" required:"true"`
+}
+
+// KnownControl returns the arm with a known effect that a family declares, and whether it is better
+// or worse than the baseline; nil where it declares none.
+func KnownControl(family string) (arm *Arm, effect string, err error) {
 	root, err := openReal(family)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	defer root.Close()
 	name, err := tree.Beneath(root, controlFile)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+		return nil, "", nil
 	} else if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	path := filepath.Join(root.Name(), name)
 	if info, err := os.Lstat(path); err != nil || !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is not a regular file", path)
+		return nil, "", fmt.Errorf("%s is not a regular file", path)
 	}
-	arms, err := LoadArms(path)
+	var declared declaredControl
+	arms, err := loadArms(path, &declared, &declared.Arms)
 	switch {
 	case err != nil:
-		return nil, err
+		return nil, "", err
 	case len(arms) != 1:
-		return nil, fmt.Errorf("%s declares %d arms, and must declare one with a known effect", path, len(arms))
+		return nil, "", fmt.Errorf("%s declares %d arms, and must declare one with a known effect", path, len(arms))
 	}
 	arms[0].Name = ControlKnown
 	if err := arms[0].ofFamily(root); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, "", fmt.Errorf("%s: %w", path, err)
 	}
-	return &arms[0], nil
+	return &arms[0], declared.Effect, nil
 }
 
 // openReal opens a directory under the name that it has without links.

@@ -18,7 +18,7 @@ func TestTheControlOfAFamilyTakesNothingOfItsUser(t *testing.T) {
 	control := func(t *testing.T, setting string) string {
 		t.Helper()
 		family := t.TempDir()
-		text := "arms:\n  - name: known\n    agent: builtin\n    " + setting + "\n"
+		text := "effect: worse\narms:\n  - name: known\n    agent: builtin\n    " + setting + "\n"
 		if strings.HasPrefix(setting, "agent:") {
 			text = strings.Replace(text, "    agent: builtin\n", "", 1)
 		}
@@ -30,7 +30,7 @@ func TestTheControlOfAFamilyTakesNothingOfItsUser(t *testing.T) {
 	}
 	wantRefused := func(t *testing.T, family string, named ...string) {
 		t.Helper()
-		arm, err := KnownControl(family)
+		arm, _, err := KnownControl(family)
 		if err == nil {
 			t.Fatalf("accepted: %+v", arm)
 		}
@@ -74,11 +74,25 @@ func TestTheControlOfAFamilyTakesNothingOfItsUser(t *testing.T) {
 		}
 		wantRefused(t, family, secret, "more/notes.md")
 	})
+	t.Run("effect", func(t *testing.T) {
+		family := control(t, "prompt: Do nothing.")
+		path := filepath.Join(family, controlFile)
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, declared := range []string{"", "effect: unlike\n"} {
+			if err := os.WriteFile(path, []byte(strings.Replace(string(text), "effect: worse\n", declared, 1)), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			wantRefused(t, family, "effect")
+		}
+	})
 	t.Run("inside", func(t *testing.T) {
 		family := control(t, "skills: more/skills")
-		arm, err := KnownControl(family)
+		arm, effect, err := KnownControl(family)
 		real, _ := filepath.EvalSymlinks(family)
-		if err != nil || arm == nil || arm.Skills != filepath.Join(real, "more/skills") {
+		if err != nil || effect != "worse" || arm == nil || arm.Skills != filepath.Join(real, "more/skills") {
 			t.Errorf("%+v %v", arm, err)
 		}
 	})

@@ -20,6 +20,9 @@ type Question struct {
 	Effect float64 `json:"effect,omitempty"`
 	// Pairs are all, or baseline for those with the first arm.
 	Pairs string `json:"pairs"`
+	// Control is what the family declares of the arm with a known effect: that it is better or worse
+	// than the baseline; empty without such an arm.
+	Control string `json:"control,omitempty"`
 }
 
 // The ways to compare more than two arms.
@@ -49,6 +52,9 @@ func (q Question) String() string {
 		if more.value > 0 {
 			text += fmt.Sprintf(", %s %g", more.name, more.value)
 		}
+	}
+	if q.Control != "" {
+		text += ", a control that is " + q.Control
 	}
 	return text
 }

@@ -11,9 +11,9 @@ import (
 // Controls are the arms that show whether an experiment can be believed.
 type Controls struct {
 	// Shadow is the baseline once more: it must not differ from it. Known has an effect that is
-	// known, which must be found; empty where the family declares none.
-	Shadow string
-	Known  string
+	// known, which must be found; empty where the family declares none. Effect is its direction,
+	// better or worse than the baseline; empty in results of earlier versions.
+	Shadow, Known, Effect string
 }
 
 // Control is what one of the controls showed.
@@ -42,7 +42,7 @@ func (r *Report) control(planned *Planned) error {
 			groups = append(groups, r.Groups[i])
 			continue
 		}
-		shown, err := compareControl(&baseline, &r.Groups[i], kind)
+		shown, err := compareControl(&baseline, &r.Groups[i], kind, planned.Controls.Effect)
 		if err != nil {
 			return err
 		}
@@ -57,7 +57,7 @@ func (r *Report) control(planned *Planned) error {
 
 // compareControl compares a control with the baseline. It claims nothing for readers, so that what
 // withholds claims about the arms does not silence it.
-func compareControl(baseline, control *Group, kind string) (Control, error) {
+func compareControl(baseline, control *Group, kind, effect string) (Control, error) {
 	shown := Control{Arm: control.Name, Kind: kind}
 	apart := historical(&Basis{Groups: []*Group{baseline, control}})
 	if apart != nil && len(control.Tasks) >= stats.MinClaimTasks { // of fewer, nothing is claimed anyway
@@ -80,6 +80,8 @@ func compareControl(baseline, control *Group, kind string) (Control, error) {
 		shown.Text = fmt.Sprintf("the shadow of the baseline, %s, differs from it (%s)", control.Name, size)
 	case kind == "shadow":
 		shown.Text, shown.Passed = fmt.Sprintf("the shadow of the baseline is silent (%s)", size), true
+	case differs && effect != "" && (effect == "better") != (compared.Decision.Effect > 0):
+		shown.Text = fmt.Sprintf("the effect of %s (%s) is not %s, as the family declares it", control.Name, size, effect)
 	case differs:
 		shown.Text, shown.Passed = fmt.Sprintf("the known effect of %s was found (%s)", control.Name, size), true
 	default:

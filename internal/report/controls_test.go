@@ -22,6 +22,9 @@ func TestAClaimRestsOnItsControls(t *testing.T) {
 		"the shadow differs": {
 			"PPP", "PPP", false, "the shadow of the baseline, control-shadow, differs from it (+100.0 points, ",
 		},
+		"the effect has another direction": {
+			"FFF", "PPP", false, "the effect of control-known (+100.0 points, p = 0.000488) is not worse, as the family declares it",
+		},
 		"the effect is not found":    {"FFF", "FFF", false, "the known effect of control-known was not found (+0.0 points, "},
 		"the control has no verdict": {"EEE", "PPP", false, "the control control-shadow has no task with verdicts on both sides"},
 		"the controls ran later": {
@@ -30,6 +33,10 @@ func TestAClaimRestsOnItsControls(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			declared := "better"
+			if strings.Contains(test.want, "is not worse") {
+				declared = "worse"
+			}
 			var records []ledger.Record
 			runs := map[string][]int{}
 			for arm, word := range map[string]string{
@@ -50,7 +57,7 @@ func TestAClaimRestsOnItsControls(t *testing.T) {
 			built := build(t, Input{Records: records, K: []int{1}, Planned: &Planned{
 				Arms:     []string{"a", "b", "control-shadow", "control-known"},
 				Runs:     runs,
-				Controls: Controls{Shadow: "control-shadow", Known: "control-known"},
+				Controls: Controls{Shadow: "control-shadow", Known: "control-known", Effect: declared},
 			}})
 			if len(built.Groups) != 2 || len(built.Controls) != 2 {
 				t.Fatalf("%d groups, %d controls", len(built.Groups), len(built.Controls))

@@ -26,7 +26,7 @@ func TestControlsRunBesideTheArms(t *testing.T) {
 	c.want(2, append(without, "--controls")...)
 	c.contains(c.stderr, "arm control-shadow: new, and controls run beside the other arms from the first run on")
 	// An effect that this family declares and two tasks cannot show.
-	c.write(map[string]string{"family/control-arm.yaml": "arms:\n  - name: known\n    agent: builtin\n" +
+	c.write(map[string]string{"family/control-arm.yaml": "effect: worse\narms:\n  - name: known\n    agent: builtin\n" +
 		"    model: claude-sonnet-4-5\n    prompt: Do nothing.\n"})
 	c.want(0, append(c.again, "--controls", "--output", "known")...)
 	c.want(1, "report", "known", "--min-pass-rate", "0")

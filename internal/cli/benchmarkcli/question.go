@@ -13,6 +13,7 @@ import (
 type questionFlags struct {
 	measure, pairs              console.Choice
 	margin, nonInferior, effect float64
+	control                     string // what the family declares of its control
 }
 
 func (q *questionFlags) register(flags *pflag.FlagSet) {
@@ -40,6 +41,7 @@ func (q *questionFlags) question(alpha float64) (experiment.Question, error) {
 		NonInferior: q.nonInferior,
 		Effect:      q.effect,
 		Pairs:       q.pairs.Value,
+		Control:     q.control,
 	}, nil
 }
 

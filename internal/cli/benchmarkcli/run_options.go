@@ -139,8 +139,9 @@ func (o *runOptions) addControls(con *console.Console, arms []experiment.Arm, fa
 		return arms, nil
 	}
 	arms = append(arms, arms[0].Shadow())
-	known, err := experiment.KnownControl(family)
+	known, effect, err := experiment.KnownControl(family)
 	if known != nil {
+		o.control = effect
 		err = o.CompleteArm(con, known)
 		arms = append(arms, *known)
 	}

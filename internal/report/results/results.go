@@ -455,7 +455,7 @@ func plannedOf(plan *experiment.Plan, slots []experiment.Slot) *report.Planned {
 		case experiment.ControlShadow:
 			planned.Controls.Shadow = name
 		case experiment.ControlKnown:
-			planned.Controls.Known = name
+			planned.Controls.Known, planned.Controls.Effect = name, plan.Asked().Control
 		}
 	}
 	if plan.Number > 0 {
