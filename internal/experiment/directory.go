@@ -173,6 +173,7 @@ func (d *Directory) open(wanted *Plan, cfg ledger.Config) error {
 func (d *Directory) resume(stored, wanted *Plan) error {
 	d.Plan = stored
 	d.compareTools(wanted)
+	d.compareSettings(wanted)
 	changes, growth := stored.differences(wanted)
 	if len(changes)+len(growth) == 0 {
 		return nil
@@ -263,6 +264,28 @@ func (d *Directory) compareTools(wanted *Plan) {
 				before, now))
 		}
 	}
+}
+
+// compareSettings notes what may change while an experiment runs, and that it did.
+func (d *Directory) compareSettings(wanted *Plan) {
+	for _, setting := range []struct{ flag, before, now string }{
+		{"--concurrency", known(d.Plan.Concurrency), known(wanted.Concurrency)},
+		{"--attempts", known(d.Plan.Attempts), known(wanted.Attempts)},
+		{"--record", d.Plan.Calls, wanted.Calls},
+	} {
+		if setting.before != "" && setting.now != "" && setting.before != setting.now {
+			d.Notes = append(d.Notes, fmt.Sprintf("the experiment was started with %s %s and continues with %s",
+				setting.flag, setting.before, setting.now))
+		}
+	}
+}
+
+// known is a number as text; empty for 0, which is unknown.
+func known(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.Itoa(n)
 }
 
 // state returns what is known about a cell.

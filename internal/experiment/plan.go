@@ -48,6 +48,10 @@ type Plan struct {
 	Question *Question `json:"question,omitempty"`
 	// Concurrency is how many attempts were to run at a time; 0 is unknown.
 	Concurrency int `json:"concurrency,omitempty"`
+	// Attempts bounds the tries at a cell that end in errors; 0 is unknown.
+	Attempts int `json:"attempts,omitempty"`
+	// Calls says how much of model calls is recorded; empty is unknown.
+	Calls string `json:"calls,omitempty"`
 	// AgentTimeout bounds the agent where the task does not; it is part of what is measured, too.
 	AgentTimeoutMs int64             `json:"agentTimeoutMs,omitempty"`
 	Tools          map[string]string `json:"tools,omitempty"` // versions on the machine that made the plan
@@ -220,7 +224,8 @@ func (p *Plan) identity() string {
 	same.ID, same.CreatedMs, same.Shard, same.Tools, same.Host, same.Family.Origin = "", 0, Shard{}, nil, "", ""
 	same.Number, same.Policy = 0, "" // the digest is of the policy, too
 	same.SignedBy, same.Grown, same.TasksDigest, same.Family.Tasks, same.Family.Selected = "", nil, "", 0, ""
-	if same.Concurrency = 0; p.Asked() == (&Plan{}).Asked() {
+	same.Concurrency, same.Attempts, same.Calls = 0, 0, ""
+	if p.Asked() == (&Plan{}).Asked() {
 		same.Question = nil // as in plans of earlier versions
 	}
 	same.Tasks = slices.Clone(p.Tasks)
@@ -345,6 +350,7 @@ func (p *Plan) revision() string {
 func (p *Plan) grow(wanted *Plan, records int, atMs int64) *Plan {
 	grown := *p
 	grown.Runs, grown.Concurrency, grown.Tools, grown.Host = wanted.Runs, wanted.Concurrency, wanted.Tools, wanted.Host
+	grown.Attempts, grown.Calls = wanted.Attempts, wanted.Calls
 	if len(wanted.Tasks) > len(p.Tasks) {
 		grown.Tasks, grown.Family = wanted.Tasks, wanted.Family
 		grown.Family.Revision = p.Family.Revision

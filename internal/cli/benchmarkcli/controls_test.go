@@ -34,3 +34,15 @@ func TestControlsRunBesideTheArms(t *testing.T) {
 	c.want(0, "compare", "known")
 	c.contains(c.stdout, "the known effect of control-known was not found")
 }
+
+// What may change while an experiment continues is named where it does.
+func TestAnExperimentThatContinuesInAnotherWaySaysSo(t *testing.T) {
+	c := twoArms(t, 1, "--concurrency", "1")
+	c.want(0, append(slices.Clone(c.again), "--concurrency", "1")...)
+	if strings.Contains(c.stderr, "continues with") {
+		t.Error(c.stderr)
+	}
+	c.want(0, append(slices.Clone(c.again), "--concurrency", "3", "--attempts", "5", "--record", "meta")...)
+	c.contains(c.stderr, "was started with --concurrency 1 and continues with 3",
+		"was started with --attempts 3 and continues with 5", "was started with --record bodies and continues with meta")
+}

@@ -100,7 +100,7 @@ func runRun(ctx context.Context, con *console.Console, registry *agent.Registry,
 	if run.Output, err = filepath.Abs(con.Path(opts.Output)); err != nil {
 		return err
 	}
-	run.Record, prepared.Plan.Concurrency = run.printer(), run.Workers
+	run.Record = run.printer()
 	if opts.DryRun {
 		return run.dryRun(ctx)
 	}

@@ -146,6 +146,8 @@ func (o *RunOptions) Run(con *console.Console, machine *local.Machine, prepared 
 	fleet *Fleet,
 ) (Run, error) {
 	workers, err := o.workers(con)
+	plan := prepared.Plan
+	plan.Concurrency, plan.Attempts, plan.Calls = workers, o.attempts.Value, prepared.Record
 	return Run{
 		Console:     con,
 		Prepared:    prepared,

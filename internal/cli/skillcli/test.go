@@ -339,7 +339,6 @@ func (t *skillTest) run(ctx context.Context, id string) (string, error) {
 	if len(t.agents) > 1 {
 		run.Output = filepath.Join(t.output, agentDir(id))
 	}
-	prepared.Plan.Concurrency = run.Workers
 	if t.opts.DryRun {
 		if err := experimentcli.DryRun(ctx, &run); err != nil {
 			return "", err

@@ -86,6 +86,10 @@ func (b *builder) build() (*EvalReport, error) {
 	b.state()
 	b.warn()
 	b.report.first = firstLines(b.arms)
+	if r := b.report; !maps.Equal(r.Weights, judge.DefaultWeights()) {
+		r.NotPlanned = []string{"other weights of the blended score than the usual ones"}
+		r.first = append([]string{"not what was planned: " + r.NotPlanned[0]}, r.first...)
+	}
 	return b.report, nil
 }
 

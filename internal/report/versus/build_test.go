@@ -1,9 +1,12 @@
 package versus
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/fit-eval/fit/internal/evidence"
@@ -189,6 +192,37 @@ func TestAJudgeThatIsKinderToOneArmYieldsNoClaimOnceLabelsAreGiven(t *testing.T)
 	if fooled < reports/2 || claims > reports/20 {
 		t.Errorf("the verdicts differ in %d of %d reports on equal arms (want most), and %d claim it (want at most "+
 			"5%%)", fooled, reports, claims)
+	}
+}
+
+// TestOtherWeightsAreMarked: they are chosen when the results are known.
+func TestOtherWeightsAreMarked(t *testing.T) {
+	other, err := judge.ParseWeights("correctness=0.9")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		weights judge.Weights
+		marked  bool
+	}{{judge.DefaultWeights(), false}, {other, true}} {
+		m := newMade()
+		for _, arm := range []string{"a", "b"} {
+			m.add("t1", arm, 0, new(true), nil)
+		}
+		m.source.options.Weights = test.weights
+		built := m.report(t)
+		var text, markdown bytes.Buffer
+		if err := errors.Join(built.Text(&text), built.Markdown(&markdown)); err != nil {
+			t.Fatal(err)
+		}
+		for _, out := range []string{text.String(), markdown.String()} {
+			if strings.Contains(out, "not what was planned: other weights") != test.marked {
+				t.Errorf("marked %t:\n%s", test.marked, out)
+			}
+		}
+		if len(built.NotPlanned) > 0 != test.marked {
+			t.Errorf("JSON says %q", built.NotPlanned)
+		}
 	}
 }
 

@@ -41,8 +41,10 @@ type EvalReport struct {
 	Calibration []judge.Calibration `json:"calibration"`
 	Panel       Panel               `json:"panel"`
 	Weights     judge.Weights       `json:"weights"`
-	Cost        Cost                `json:"cost"`
-	Warnings    []string            `json:"warnings"`
+	// NotPlanned says what was asked for that no plan asks.
+	NotPlanned []string `json:"notPlanned,omitempty"`
+	Cost       Cost     `json:"cost"`
+	Warnings   []string `json:"warnings"`
 	// Controls say what the controls of the experiment showed.
 	Controls []report.Control `json:"controls,omitempty"`
 	// Validity is the page that says what a claim rests on.
