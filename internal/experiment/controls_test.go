@@ -82,7 +82,8 @@ func TestTheControlOfAFamilyTakesNothingOfItsUser(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, declared := range []string{"", "effect: unlike\n"} {
-			if err := os.WriteFile(path, []byte(strings.Replace(string(text), "effect: worse\n", declared, 1)), 0o600); err != nil {
+			other := strings.Replace(string(text), "effect: worse\n", declared, 1)
+			if err := os.WriteFile(path, []byte(other), 0o600); err != nil {
 				t.Fatal(err)
 			}
 			wantRefused(t, family, "effect")

@@ -81,7 +81,8 @@ func compareControl(baseline, control *Group, kind, effect string) (Control, err
 	case kind == "shadow":
 		shown.Text, shown.Passed = fmt.Sprintf("the shadow of the baseline is silent (%s)", size), true
 	case differs && effect != "" && (effect == "better") != (compared.Decision.Effect > 0):
-		shown.Text = fmt.Sprintf("the effect of %s (%s) is not %s, as the family declares it", control.Name, size, effect)
+		shown.Text = fmt.Sprintf("the effect of %s (%s) is not %s, as the family declares it", control.Name, size,
+			effect)
 	case differs:
 		shown.Text, shown.Passed = fmt.Sprintf("the known effect of %s was found (%s)", control.Name, size), true
 	default:

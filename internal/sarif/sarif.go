@@ -28,7 +28,9 @@ type Tool struct {
 type Driver struct {
 	Name            string `json:"name"`
 	SemanticVersion string `json:"version,omitempty"`
-	Rules           []Rule `json:"rules"`
+	// InformationURI is the page of the web that says what the findings rest on.
+	InformationURI string `json:"informationUri,omitempty"`
+	Rules          []Rule `json:"rules"`
 }
 
 // Rule is a kind of finding.

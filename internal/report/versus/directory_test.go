@@ -408,6 +408,9 @@ func TestHostileNamesAreHarmless(t *testing.T) {
 		if strings.ContainsAny(out.String(), "\x1b\x07") || out.Len() == 0 {
 			t.Errorf("%s prints control characters, or nothing", name)
 		}
+		if !strings.Contains(out.String(), "docs/validity.md") {
+			t.Errorf("%s does not name the page on validity", name)
+		}
 	}
 }
 

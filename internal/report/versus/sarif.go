@@ -10,6 +10,7 @@ import (
 	"github.com/fit-eval/fit/internal/evidence"
 	"github.com/fit-eval/fit/internal/judge"
 	"github.com/fit-eval/fit/internal/lazyregexp"
+	"github.com/fit-eval/fit/internal/report"
 	"github.com/fit-eval/fit/internal/sarif"
 	"github.com/fit-eval/fit/session"
 )
@@ -31,6 +32,7 @@ type sarifRun struct{ *sarif.Run }
 // programs that show findings beside code.
 func (r *EvalReport) SARIF(w io.Writer) error {
 	run := sarifRun{sarif.NewRun("fit versus", r.Tool.Version)}
+	run.Tool.Driver.InformationURI = "https://github.com/fit-eval/fit/blob/main/" + report.ValidityPage
 	for i := range r.Cells {
 		cell := &r.Cells[i]
 		for _, flag := range cell.Integrity {
