@@ -20,8 +20,8 @@ type Question struct {
 	Effect float64 `json:"effect,omitempty"`
 	// Pairs are all, or baseline for those with the first arm.
 	Pairs string `json:"pairs"`
-	// Control is what the family declares of the arm with a known effect: that it is better, or that
-	// it is worse, than the baseline; empty without such an arm.
+	// Control is how the family says that the arm with a known effect differs from the baseline:
+	// better or worse; empty without such an arm.
 	Control string `json:"control,omitempty"`
 }
 
