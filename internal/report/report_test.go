@@ -168,7 +168,7 @@ func TestRepeatedAttemptsCountOnceAndCostTwice(t *testing.T) {
 	if g.Tasks[0].N != 1 || g.Totals.Attempts != 2 || *g.Totals.CostUSD != .5 {
 		t.Errorf("%+v", g.Totals)
 	}
-	wantIn(t, strings.Join(g.Warnings, "\n"), "1 run was interrupted")
+	wantIn(t, strings.Join(g.Warnings, "\n"), "interrupted and retried: 1 run")
 }
 
 func TestScores(t *testing.T) {
