@@ -90,6 +90,8 @@ func TestMistakesHaveAWayOut(t *testing.T) {
 		"fit versus run --judje off":           "did you mean --judge?",
 		"fit-trace search --contxt 2 a b":      "did you mean --context?",
 		"fit demo --sam":                       "did you mean --same?",
+		"fit demo --dir x":                     "unknown flag: --dir (see",
+		"fit-harness run --task x":             "did you mean --task-text?",
 		"fit-benchmark run --family":           "needs an argument",
 		"fit-benchmark run --runs x":           "whole number",
 		"fit-benchmark run --runs 0":           "at least 1",

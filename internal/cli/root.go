@@ -407,6 +407,7 @@ var otherWords = map[string][]string{
 	"prompt":    {"task-text"},
 	"repeat":    {"runs"},
 	"skill":     {"skills-from"},
+	"task":      {"task-text", "task-file"},
 	"threshold": {"min-pass-rate"},
 	"trials":    {"runs"},
 	"workers":   {"concurrency"},
@@ -464,7 +465,7 @@ func unknownFlag(unknown *pflag.NotExistError, names []string) string {
 	switch {
 	case strings.Trim(typed, "0123456789") == "":
 		return shown + "; arguments that begin with a dash follow --, e.g. -- -1"
-	case slices.Contains(otherWords[typed], "output"), typed == "output":
+	case typed == "output", typed == "out", typed == "o":
 		return shown + "; the answer goes to standard output: add > FILE"
 	case slices.Contains(names, "--arm") && slices.Contains(experiment.ArmKeys(), typed):
 		return fmt.Sprintf("%s; it is a key of an arm: --arm NAME=agent:AGENT,%s:VALUE", shown, typed)
