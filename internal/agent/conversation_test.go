@@ -500,14 +500,35 @@ func (toy) Decode(event []byte, at session.Stamp, to *session.Fold) {
 }
 
 func TestAnEventThatIsNotAcceptableEndsTheRun(t *testing.T) {
+	endsAtAnEvent(t, false)
+}
+
+// TestWhatIsReportedAfterAnUnacceptableEventDoesNotCount: an agent may be done before it is stopped.
+func TestWhatIsReportedAfterAnUnacceptableEventDoesNotCount(t *testing.T) {
+	endsAtAnEvent(t, true)
+}
+
+func endsAtAnEvent(t *testing.T, quick bool) {
+	t.Helper()
 	wrong := errors.New("wrong account")
 	c, _ := converse(program(func(ctx context.Context, _ sandbox.SpawnSpec, stdout, _ io.Writer) (sandbox.SpawnResult,
 		error,
 	) {
 		fmt.Fprintln(stdout, initEvent)
+		if quick {
+			fmt.Fprintln(stdout, reply("1", "Done."))
+			fmt.Fprintln(stdout, closing("success", false, worked))
+		}
 		<-ctx.Done()
 		return sandbox.SpawnResult{ExitCode: -1, Signal: "SIGTERM", Cancelled: true}, nil
-	}), func(cfg *agent.ConversationConfig) { cfg.Observe = func([]byte) error { return wrong } })
+	}), func(cfg *agent.ConversationConfig) {
+		cfg.Observe = func(event []byte) error {
+			if string(event) == initEvent {
+				return wrong
+			}
+			return nil
+		}
+	})
 	result, err := c.RunOnce(t.Context(), agent.Command{Argv: []string{"x"}})
 	if err != nil || result.Success || !errors.Is(result.Err, wrong) || result.Outcome != session.OutcomeError ||
 		result.Aborted {

@@ -22,6 +22,8 @@ type process struct {
 	cancel context.CancelCauseFunc
 	input  *outbox // of a long-lived protocol
 	done   chan struct{}
+	// refused is why one of its events is not acceptable; the lock of the conversation guards it.
+	refused error
 
 	// Valid after done.
 	spawned sandbox.SpawnResult

@@ -52,10 +52,22 @@ func (c *Conversation) event(event []byte) {
 	}
 	if c.cfg.Observe != nil {
 		if err := c.cfg.Observe(event); err != nil {
-			c.current().end(err)
+			c.refuse(err)
 		}
 	}
 	c.notify()
+}
+
+// refuse ends the process. What the agent reports until it stops does not count, unless it had
+// finished before.
+func (c *Conversation) refuse(err error) {
+	c.mu.Lock()
+	proc := c.proc
+	if proc.refused == nil && c.meter.final() == nil {
+		proc.refused = err
+	}
+	c.mu.Unlock()
+	proc.end(err)
 }
 
 // pass hands an event to the caller; one at a time, whichever stream it came from.

@@ -34,6 +34,9 @@ func (c *Conversation) result(ctx context.Context, proc *process, before mark, w
 	if proc.exited() {
 		explainEnd(&result, proc, c.lastStderr, c.cfg.Config.outputLimit())
 	}
+	if proc.refused != nil {
+		result.Success, result.Outcome, result.Err = false, session.OutcomeError, proc.refused
+	}
 	switch why {
 	case reasonContext:
 		// What the agent reports while it stops does not count: its commands were killed under it,
