@@ -291,7 +291,7 @@ func TestTheWorkspaceHasTheNumbersOfTheLedger(t *testing.T) {
 				}
 			}
 			ours := answer.Summaries[arm]
-			own := []skilltest.Spread{ours.PassRate, ours.Seconds, ours.Tokens}[k]
+			own := []skilltest.Spread{ours.PassRate, ours.Seconds, *ours.Tokens}[k]
 			if math.Abs(spread.Mean-means[arm][k]) > 1e-6 || math.Abs(spread.StdDev-math.Sqrt(squares/11)) > 1e-6 ||
 				own != skilltest.Spread(spread) {
 				t.Errorf("%s of %s: %+v and %+v, must be %v", key, name, spread, own, means[arm][k])

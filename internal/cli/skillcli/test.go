@@ -123,19 +123,21 @@ func runTest(ctx context.Context, con *console.Console, registry *agent.Registry
 		return err
 	}
 	return test.each(func(id string) error {
-		output, err := test.run(ctx, id)
-		if err != nil || test.opts.DryRun {
-			return err
+		output, stopped := test.run(ctx, id)
+		if output == "" {
+			return stopped
 		}
 		if err := test.about.Write(output); err != nil {
 			return err
 		}
-		if err := test.judge(ctx, output); err != nil {
-			return err
+		if stopped == nil || console.Code(stopped) == console.ExitIncomplete {
+			if err := test.judge(ctx, output); err != nil {
+				return err
+			}
 		}
 		answer, err := test.answer(context.WithoutCancel(ctx), output)
 		if err != nil {
-			return err
+			return cmp.Or(stopped, err)
 		}
 		if err := skilltest.WriteWorkspace(output, answer); err != nil {
 			return err
@@ -143,11 +145,12 @@ func runTest(ctx context.Context, con *console.Console, registry *agent.Registry
 		if err := test.print(answer, answer.Text, output); err != nil {
 			return err
 		}
-		return gate(answer.Skill, answer.Comparison, failOn)
+		return cmp.Or(stopped, gate(answer.Skill, answer.Comparison, failOn))
 	})
 }
 
-// each does something with every agent. What a gate says is said when all are through.
+// each does something with every agent. What a gate says, and that runs are missing, is said when
+// all are through.
 func (t *skillTest) each(do func(id string) error) error {
 	var failed error
 	for _, id := range t.agents {
@@ -155,7 +158,7 @@ func (t *skillTest) each(do func(id string) error) error {
 			fmt.Fprintf(t.con.Stderr, "agent %s\n", id)
 		}
 		err := do(id)
-		if err != nil && console.Code(err) != console.ExitNegative {
+		if code := console.Code(err); err != nil && code != console.ExitNegative && code != console.ExitIncomplete {
 			return err
 		}
 		failed = cmp.Or(failed, err)
@@ -309,7 +312,8 @@ func (t *skillTest) arms(id string) ([]experiment.Arm, error) {
 	return arms, nil
 }
 
-// run runs the experiment with one agent and returns the run directory.
+// run runs the experiment with one agent. It returns the run directory if there is something to
+// look at, and why the experiment is not complete.
 func (t *skillTest) run(ctx context.Context, id string) (string, error) {
 	machine := experimentcli.Machine(t.con, t.registry)
 	machine.OutputLimit = t.opts.OutputLimit()
@@ -353,10 +357,11 @@ func (t *skillTest) run(ctx context.Context, id string) (string, error) {
 	if err := errors.Join(err, run.Dir.Close()); err != nil {
 		return "", err
 	}
-	if err := run.Conclude(outcome); err != nil {
-		return "", err
+	stopped := run.Conclude(outcome)
+	if outcome.Status == experiment.Interrupted {
+		return "", stopped
 	}
-	return run.Output, nil
+	return run.Output, stopped
 }
 
 // agentDir is the directory of an agent's results, where there are several.

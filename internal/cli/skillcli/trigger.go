@@ -1,6 +1,7 @@
 package skillcli
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -72,21 +73,21 @@ func runTrigger(ctx context.Context, con *console.Console, registry *agent.Regis
 		return err
 	}
 	return test.each(func(id string) error {
-		output, err := test.run(ctx, id)
-		if err != nil || opts.DryRun {
-			return err
+		output, stopped := test.run(ctx, id)
+		if output == "" {
+			return stopped
 		}
 		if err := about.Write(output); err != nil {
 			return err
 		}
 		answer, err := skilltest.ReadTriggered(context.WithoutCancel(ctx), output, test.reading())
 		if err != nil {
-			return console.Exit(console.ExitIncomplete, err)
+			return cmp.Or(stopped, console.Exit(console.ExitIncomplete, err))
 		}
 		if err := test.print(answer, answer.Text, output); err != nil {
 			return err
 		}
-		return gate(answer.Skill, answer.Comparison, failOn)
+		return cmp.Or(stopped, gate(answer.Skill, answer.Comparison, failOn))
 	})
 }
 

@@ -34,6 +34,7 @@ const (
 	OnlyWith    = "with"    // here the skill helps
 	onlyWithout = "without" // here it harms
 	flaky       = "flaky"   // it passes in some runs of an arm and fails in others
+	unknown     = "unknown" // an arm has no run with a verdict
 )
 
 // Assertion is one check of one case.
@@ -205,9 +206,11 @@ func opened(r *ledger.Record, name string) bool {
 }
 
 func readingOf(with, without Count) string {
-	always := func(c Count) bool { return c.Runs > 0 && c.Passed == c.Runs }
+	always := func(c Count) bool { return c.Passed == c.Runs }
 	never := func(c Count) bool { return c.Passed == 0 }
 	switch {
+	case with.Runs == 0 || without.Runs == 0:
+		return unknown
 	case always(with) && always(without):
 		return inBoth
 	case never(with) && never(without):

@@ -19,6 +19,7 @@ var readings = []struct{ reading, short, text string }{
 	{flaky, "flaky", "pass in some runs and fail in others"},
 	{InNeither, "never", "fail in both arms: broken, or too hard"},
 	{inBoth, "always", "pass in both arms and say nothing about the skill"},
+	{unknown, "unknown", "have no run with a verdict in one of the arms: nothing is known"},
 }
 
 // shownText bounds an assertion in the table.
@@ -65,6 +66,23 @@ func (a *Answer) Text(w io.Writer) error {
 // String returns the count as tables have it.
 func (c Count) String() string { return fmt.Sprintf("%d of %d", c.Passed, c.Runs) }
 
+// String returns the means in words.
+func (s Summary) String() string {
+	if s.Runs == 0 {
+		return "none of " + report.Count(s.WithoutVerdict, "run") + " has a verdict"
+	}
+	text := fmt.Sprintf("%.0f%% of the assertions pass, %.1f s, ", 100*s.PassRate.Mean, s.Seconds.Mean)
+	if s.Tokens == nil {
+		text += "an unknown number of tokens"
+	} else {
+		text += fmt.Sprintf("%.0f tokens", s.Tokens.Mean)
+	}
+	if s.WithoutVerdict > 0 {
+		text += fmt.Sprintf(" (%d of %d runs)", s.Runs, s.Runs+s.WithoutVerdict)
+	}
+	return text
+}
+
 func shortOf(reading string) string {
 	for _, r := range readings {
 		if r.reading == reading {
@@ -79,10 +97,7 @@ func (a *Answer) facts(w io.Writer) {
 	fmt.Fprintf(w, "tokens: the description adds about %d to every call, the body about %d once it is opened\n",
 		a.DescriptionTokens, a.BodyTokens)
 	base, with := a.Summaries[a.Comparison.A.Arm], a.Summaries[a.Comparison.B.Arm]
-	fmt.Fprintf(w, "per run: %.0f%% of the assertions pass, %.1f s, %.0f tokens; of %s: %.0f%%, %.1f s, %.0f "+
-		"tokens\n", 100*with.PassRate.Mean, with.Seconds.Mean, with.Tokens.Mean,
-		display.Line(a.Comparison.A.Arm), 100*base.PassRate.Mean,
-		base.Seconds.Mean, base.Tokens.Mean)
+	fmt.Fprintf(w, "per run with a verdict: %s; of %s: %s\n", with, display.Line(a.Comparison.A.Arm), base)
 	if s := a.Silent; s != nil {
 		fmt.Fprintf(w, "negative cases: %d; the skill was opened in %d of %d of their runs\n", s.Cases, s.Opened,
 			s.Runs)

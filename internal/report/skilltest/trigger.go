@@ -88,6 +88,8 @@ type Fired struct {
 	// With counts the runs that opened the skill, Former those that opened the former version.
 	With   Count  `json:"with"`
 	Former *Count `json:"former,omitempty"`
+	// Missing counts the runs with the skill of which nobody knows whether they opened it.
+	Missing int `json:"missing,omitempty"`
 }
 
 // Right reports whether the skill was opened in more than half of the runs where it should be, or
@@ -106,6 +108,10 @@ type Rates struct {
 	FalseFire *stats.Interval `json:"falseFire"`
 	Positive  int             `json:"positive"`
 	Negative  int             `json:"negative"`
+	// RecallWithin and FalseFireWithin are the lowest and the highest rate there can be, whatever
+	// happened in the runs of which nobody knows; nil where all are known.
+	RecallWithin    *[2]float64 `json:"recallWithin,omitempty"`
+	FalseFireWithin *[2]float64 `json:"falseFireWithin,omitempty"`
 }
 
 // TriggerAnswer is what a test of triggers comes to.
@@ -115,7 +121,7 @@ type TriggerAnswer struct {
 	Queries []Fired `json:"queries"`
 	// Rates are those of the parts, and of all.
 	Rates map[string]Rates `json:"rates"`
-	// Missing counts the runs of which nobody knows whether they opened the skill.
+	// Missing counts the planned runs of which nobody knows whether they opened the skill.
 	Missing int `json:"missing"`
 	// Comparison is that with the former version: in how many runs each did what it should.
 	Comparison *report.Comparison `json:"comparison,omitempty"`
@@ -142,23 +148,18 @@ func ReadTriggered(ctx context.Context, dir string, options Options) (*TriggerAn
 		}
 		a.Queries = append(a.Queries, one)
 	}
-	last := ledger.Last(found.Records)
-	for i := range last {
-		r := &last[i]
+	for _, r := range ledger.Last(found.Records) {
 		k, known := at[r.TaskID]
-		if !known {
+		if !known || r.Verdict == ledger.Error {
 			continue
 		}
 		count := &a.Queries[k].With
-		if r.Arm == ArmFormer {
+		if r.Arm == ArmFormer && a.Queries[k].Former != nil {
 			count = a.Queries[k].Former
-		}
-		if r.Verdict == ledger.Error || count == nil {
-			a.Missing++
-			continue
 		}
 		count.add((r.Verdict == ledger.Pass) == a.Queries[k].Should)
 	}
+	a.countMissing(found.Planned)
 	for _, split := range []string{"all", splitTrain, splitValidation} {
 		if a.Rates[split], err = a.rates(split); err != nil {
 			return nil, err
@@ -170,40 +171,66 @@ func ReadTriggered(ctx context.Context, dir string, options Options) (*TriggerAn
 	return a, err
 }
 
-// rates computes the rates of a part. Runs of one query are not independent.
-func (a *TriggerAnswer) rates(split string) (Rates, error) {
-	var rates Rates
-	var positive, negative [][]float64
+// countMissing counts the planned runs that decided nothing.
+func (a *TriggerAnswer) countMissing(planned *report.Planned) {
+	if planned == nil {
+		return
+	}
 	for i := range a.Queries {
 		q := &a.Queries[i]
-		if split != "all" && q.Split != split || q.With.Runs == 0 {
+		runs := len(planned.Runs[q.ID])
+		q.Missing = max(runs-q.With.Runs, 0)
+		a.Missing += q.Missing
+		if q.Former != nil {
+			a.Missing += max(runs-q.Former.Runs, 0)
+		}
+	}
+}
+
+// rates computes the rates of a part.
+func (a *TriggerAnswer) rates(split string) (Rates, error) {
+	queries := map[bool][]*Fired{}
+	for i := range a.Queries {
+		if q := &a.Queries[i]; split == "all" || q.Split == split {
+			queries[q.Should] = append(queries[q.Should], q)
+		}
+	}
+	rates := Rates{Positive: len(queries[true]), Negative: len(queries[false])}
+	var err error
+	if rates.Recall, rates.RecallWithin, err = rateOf(queries[true]); err != nil {
+		return rates, err
+	}
+	rates.FalseFire, rates.FalseFireWithin, err = rateOf(queries[false])
+	return rates, err
+}
+
+// rateOf computes how often queries opened the skill, and within which bounds that is, if runs are
+// missing. Runs of one query are not independent.
+func rateOf(queries []*Fired) (rate *stats.Interval, within *[2]float64, err error) {
+	var outcomes [][]float64
+	var low, high []float64
+	missing := 0
+	for _, q := range queries {
+		all := float64(max(q.With.Runs+q.Missing, 1))
+		low, high = append(low, float64(q.With.Passed)/all), append(high, float64(q.With.Passed+q.Missing)/all)
+		missing += q.Missing
+		if q.With.Runs == 0 {
 			continue
 		}
-		outcomes := make([]float64, q.With.Runs)
+		one := make([]float64, q.With.Runs)
 		for k := range q.With.Passed {
-			outcomes[k] = 1
+			one[k] = 1
 		}
-		if q.Should {
-			positive = append(positive, outcomes)
-		} else {
-			negative = append(negative, outcomes)
-		}
+		outcomes = append(outcomes, one)
 	}
-	rates.Positive, rates.Negative = len(positive), len(negative)
-	for _, one := range []struct {
-		outcomes [][]float64
-		into     **stats.Interval
-	}{{positive, &rates.Recall}, {negative, &rates.FalseFire}} {
-		if len(one.outcomes) == 0 {
-			continue
-		}
-		interval, err := stats.PassRate(one.outcomes, 1-stats.DefaultAlpha)
-		if err != nil {
-			return rates, err
-		}
-		*one.into = &interval
+	if missing > 0 {
+		within = &[2]float64{stats.Mean(low), stats.Mean(high)}
 	}
-	return rates, nil
+	if len(outcomes) == 0 {
+		return nil, within, nil
+	}
+	interval, err := stats.PassRate(outcomes, 1-stats.DefaultAlpha)
+	return &interval, within, err
 }
 
 // Text writes the answer for a terminal.
@@ -220,15 +247,20 @@ func (a *TriggerAnswer) Text(w io.Writer) error {
 		fmt.Fprint(table, "\tformer")
 	}
 	fmt.Fprintln(table, "\t")
-	wrong := 0
+	right := 0
 	for i := range a.Queries {
 		q := &a.Queries[i]
 		should, mark := "no", ""
 		if q.Should {
 			should = "yes"
 		}
-		if q.With.Runs > 0 && !q.Right() {
-			mark, wrong = "wrong", wrong+1
+		switch {
+		case q.With.Runs == 0:
+			mark = "unknown"
+		case q.Right():
+			right++
+		default:
+			mark = "wrong"
 		}
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s", display.CutBytes(display.Line(q.Text), shownText), q.Split, should,
 			q.With)
@@ -245,24 +277,43 @@ func (a *TriggerAnswer) Text(w io.Writer) error {
 	fmt.Fprintln(table, "part\tqueries\trecall\tfalse-fire rate")
 	for _, split := range []string{splitTrain, splitValidation, "all"} {
 		r := a.Rates[split]
-		fmt.Fprintf(table, "%s\t%d\t%s\t%s\n", split, r.Positive+r.Negative, percent(r.Recall), percent(r.FalseFire))
+		fmt.Fprintf(table, "%s\t%d\t%s\t%s\n", split, r.Positive+r.Negative, percent(r.Recall, r.Positive),
+			percent(r.FalseFire, r.Negative))
 	}
 	if err := table.Flush(); err != nil {
 		return err
 	}
 	fmt.Fprintf(w, "%d of %s are decided as they should be, by more than half of their runs; "+
 		"95%% confidence intervals\n",
-		len(a.Queries)-wrong, report.Count(len(a.Queries), "query"))
+		right, report.Count(len(a.Queries), "query"))
 	if a.Missing > 0 {
-		fmt.Fprintf(w, "unknown: %s, in which nobody knows whether the skill was opened\n",
-			report.Count(a.Missing, "run"))
+		fmt.Fprintf(w, "unknown: %s, in which nobody knows whether the skill was opened%s\n",
+			report.Count(a.Missing, "run"), a.Rates["all"].within())
 	}
 	return nil
 }
 
-func percent(i *stats.Interval) string {
-	if i == nil {
+// within says in words what the rates can be, whatever happened in missing runs.
+func (r Rates) within() string {
+	text := ""
+	for _, one := range []struct {
+		name   string
+		bounds *[2]float64
+	}{{"recall", r.RecallWithin}, {"the false-fire rate", r.FalseFireWithin}} {
+		if one.bounds != nil {
+			text += fmt.Sprintf("; with them %s is between %.0f%% and %.0f%%", one.name, 100*one.bounds[0],
+				100*one.bounds[1])
+		}
+	}
+	return text
+}
+
+func percent(i *stats.Interval, queries int) string {
+	switch {
+	case queries == 0:
 		return "no queries"
+	case i == nil:
+		return "unknown"
 	}
 	return fmt.Sprintf("%.0f%% [%.0f, %.0f]", 100*i.Est, 100*i.Lo, 100*i.Hi)
 }

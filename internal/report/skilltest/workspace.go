@@ -35,10 +35,13 @@ type Spread struct {
 
 // Summary is what the runs of an arm come to: their assertions, and what they took.
 type Summary struct {
-	Runs     int    `json:"runs"`
-	PassRate Spread `json:"pass_rate"` // of the assertions of a run
-	Seconds  Spread `json:"time_seconds"`
-	Tokens   Spread `json:"tokens"`
+	Runs int `json:"runs"`
+	// WithoutVerdict counts the other runs, which are in no mean.
+	WithoutVerdict int    `json:"runs_without_verdict,omitempty"`
+	PassRate       Spread `json:"pass_rate"` // of the assertions of a run
+	Seconds        Spread `json:"time_seconds"`
+	// Tokens is nil if no run knows how many it took.
+	Tokens *Spread `json:"tokens,omitempty"`
 }
 
 // measured is what the convention keeps of one run.
@@ -47,7 +50,7 @@ type measured struct {
 	rows    []results.SentenceRow
 	passed  int
 	seconds float64
-	tokens  int64
+	tokens  *int64 // nil: unknown
 }
 
 func (m *measured) passRate() float64 { return float64(m.passed) / float64(max(len(m.rows), 1)) }
@@ -60,7 +63,7 @@ func measure(r *ledger.Record) *measured {
 	}
 	m := &measured{record: r, rows: rows, seconds: float64(r.PhaseMs["agent"]) / 1000}
 	if r.Tokens != nil {
-		m.tokens = r.Tokens.Total()
+		m.tokens = new(r.Tokens.Total())
 	}
 	for i := range rows {
 		if rows[i].Pass {
@@ -72,24 +75,34 @@ func measure(r *ledger.Record) *measured {
 
 // summarise computes the means of the runs of each arm.
 func summarise(records []ledger.Record) map[string]Summary {
-	values := map[string][3][]float64{}
+	type values struct{ rates, seconds, tokens []float64 }
+	known, all := map[string]*values{}, map[string]Summary{}
 	for i := range records {
-		if m := measure(&records[i]); m != nil {
-			of := values[m.record.Arm]
-			for k, value := range []float64{m.passRate(), m.seconds, float64(m.tokens)} {
-				of[k] = append(of[k], value)
-			}
-			values[m.record.Arm] = of
+		arm, m := records[i].Arm, measure(&records[i])
+		if known[arm] == nil {
+			known[arm] = &values{}
+		}
+		if m == nil {
+			all[arm] = Summary{WithoutVerdict: all[arm].WithoutVerdict + 1}
+			continue
+		}
+		of := known[arm]
+		of.rates, of.seconds = append(of.rates, m.passRate()), append(of.seconds, m.seconds)
+		if m.tokens != nil {
+			of.tokens = append(of.tokens, float64(*m.tokens))
 		}
 	}
-	all := map[string]Summary{}
-	for arm, of := range values {
-		all[arm] = Summary{
-			Runs:     len(of[0]),
-			PassRate: spreadOf(of[0]),
-			Seconds:  spreadOf(of[1]),
-			Tokens:   spreadOf(of[2]),
+	for arm, of := range known {
+		s := Summary{
+			Runs:           len(of.rates),
+			WithoutVerdict: all[arm].WithoutVerdict,
+			PassRate:       spreadOf(of.rates),
+			Seconds:        spreadOf(of.seconds),
 		}
+		if len(of.tokens) > 0 {
+			s.Tokens = new(spreadOf(of.tokens))
+		}
+		all[arm] = s
 	}
 	return all
 }
@@ -123,14 +136,14 @@ type (
 		Summary      gradedSummary `json:"summary"`
 	}
 	timingFile struct {
-		TotalTokens int64   `json:"total_tokens"`
+		TotalTokens *int64  `json:"total_tokens,omitempty"`
 		DurationMs  int64   `json:"duration_ms"`
 		Seconds     float64 `json:"total_duration_seconds"`
 	}
 	benchmarkResult struct {
 		gradedSummary
 		Seconds float64 `json:"time_seconds"`
-		Tokens  int64   `json:"tokens"`
+		Tokens  *int64  `json:"tokens,omitempty"`
 	}
 	benchmarkRun struct {
 		EvalID        string          `json:"eval_id"`
@@ -140,9 +153,9 @@ type (
 		Expectations  []gradedText    `json:"expectations"`
 	}
 	delta struct {
-		PassRate float64 `json:"pass_rate"`
-		Seconds  float64 `json:"time_seconds"`
-		Tokens   float64 `json:"tokens"`
+		PassRate float64  `json:"pass_rate"`
+		Seconds  float64  `json:"time_seconds"`
+		Tokens   *float64 `json:"tokens,omitempty"`
 	}
 	benchmarkFile struct {
 		Metadata map[string]any `json:"metadata"`
@@ -163,11 +176,14 @@ func WriteWorkspace(dir string, a *Answer) error {
 		bench.Summary[configurations[arm]] = s
 	}
 	base, with := a.Summaries[a.Comparison.A.Arm], a.Summaries[ArmWith]
-	bench.Summary["delta"] = delta{
+	difference := delta{
 		PassRate: with.PassRate.Mean - base.PassRate.Mean,
 		Seconds:  with.Seconds.Mean - base.Seconds.Mean,
-		Tokens:   with.Tokens.Mean - base.Tokens.Mean,
 	}
+	if with.Tokens != nil && base.Tokens != nil {
+		difference.Tokens = new(with.Tokens.Mean - base.Tokens.Mean)
+	}
+	bench.Summary["delta"] = difference
 	files := &evidence.Directory{Root: dir}
 	for i := range a.records {
 		m := measure(&a.records[i])
