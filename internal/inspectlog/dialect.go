@@ -79,11 +79,13 @@ type score struct {
 	Explanation text            `json:"explanation"`
 }
 
-// text is what is said: a string, or parts of which some are thoughts.
-type text struct{ said, thought string }
+// text is what is said: a string, or parts of which some are thoughts. Each may be an attachment.
+type text struct{ said, thought []string }
 
 func (t *text) UnmarshalJSON(raw []byte) error {
-	if json.Unmarshal(raw, &t.said) == nil {
+	var whole string
+	if json.Unmarshal(raw, &whole) == nil {
+		t.said = []string{whole}
 		return nil
 	}
 	var parts []struct {
@@ -95,19 +97,19 @@ func (t *text) UnmarshalJSON(raw []byte) error {
 	for _, part := range parts {
 		switch part.Type {
 		case "text":
-			t.said = joined(t.said, part.Text)
+			t.said = append(t.said, part.Text)
 		case "reasoning":
-			t.thought = joined(t.thought, part.Reasoning)
+			t.thought = append(t.thought, part.Reasoning)
 		default:
-			t.said = joined(t.said, "["+part.Type+"]")
+			t.said = append(t.said, "["+part.Type+"]")
 		}
 	}
 	return nil
 }
 
 func joined(a, b string) string {
-	if a == "" {
-		return b
+	if a == "" || b == "" {
+		return a + b
 	}
 	return a + "\n" + b
 }
@@ -172,7 +174,7 @@ func (s *sample) times() map[string]int64 {
 }
 
 func (s *sample) message(m *message, o session.Origin, to *session.Fold) {
-	said, thought := s.resolve(m.Content.said), s.resolve(m.Content.thought)
+	said, thought := s.resolve(m.Content.said...), s.resolve(m.Content.thought...)
 	switch m.Role {
 	case "assistant":
 		o.MessageID = m.ID
@@ -202,14 +204,18 @@ func (s *sample) message(m *message, o session.Origin, to *session.Fold) {
 
 const attached = "attachment://"
 
-// resolve returns a text as it was: long ones stand among the attachments.
-func (s *sample) resolve(said string) string {
-	if hash, ok := strings.CutPrefix(said, attached); ok {
-		if found, ok := s.Attachments[hash]; ok {
-			return found.said
+// resolve returns the parts of a text as they were: long ones stand among the attachments.
+func (s *sample) resolve(parts ...string) string {
+	whole := ""
+	for _, part := range parts {
+		if hash, ok := strings.CutPrefix(part, attached); ok {
+			if found, ok := s.Attachments[hash]; ok {
+				part = strings.Join(found.said, "\n")
+			}
 		}
+		whole = joined(whole, part)
 	}
-	return said
+	return whole
 }
 
 // arguments returns those of a call, with their long texts.
@@ -244,10 +250,7 @@ func (s *sample) end(o session.Origin, to *session.Fold) {
 	for _, name := range slices.Sorted(maps.Keys(s.Scores)) {
 		one := s.Scores[name]
 		line := "score of " + name + ": " + string(one.Value)
-		if one.Explanation.said != "" {
-			line += "\n" + s.resolve(one.Explanation.said)
-		}
-		to.Message(o, "system", line, "score")
+		to.Message(o, "system", joined(line, s.resolve(one.Explanation.said...)), "score")
 	}
 	to.Final(o, final)
 }

@@ -16,7 +16,7 @@ const sample = `{"id": "a", "epoch": 1, "input": "x", "uuid": "U", "messages": [
 	{"role": "system", "content": "be brief"},
 	{"role": "user", "content": "attachment://h1"},
 	{"role": "assistant", "id": "m1", "model": "m-1", "content": [{"type": "reasoning", "reasoning": "hmm"},
-		{"type": "text", "text": "I look"}, {"type": "image"}],
+		{"type": "text", "text": "I look"}, {"type": "text", "text": "attachment://h2"}, {"type": "image"}],
 		"tool_calls": [{"id": "c1", "function": "bash", "arguments": {"cmd": "attachment://h2", "n": NaN}}]},
 	{"role": "tool", "tool_call_id": "c1", "content": "nothing", "error": {"type": "timeout", "message": "late"}},
 	{"role": "assistant", "id": "m2", "content": "done"}],
@@ -56,7 +56,7 @@ func TestASampleIsATrace(t *testing.T) {
 	}
 	all := strings.Join(events, "\n")
 	for _, want := range []string{
-		"be brief", "user a long question", "thinking assistant hmm", "assistant I look\n[image]",
+		"be brief", "user a long question", "thinking assistant hmm", "assistant I look\na long command\n[image]",
 		`bash{"cmd":"a long command","n":null}`, "nothing\ntimeout: late", "assistant done",
 		"system ended by a limit: token", "system score of match: \"C\"\nas it should be",
 	} {

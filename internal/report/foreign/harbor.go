@@ -37,8 +37,8 @@ type harborTrial struct {
 	AgentResult  *harborUsage     `json:"agent_result"`
 	Verifier     *harborRewards   `json:"verifier_result"`
 	Exception    *harborException `json:"exception_info"`
-	StartedAt    string           `json:"started_at"`
-	FinishedAt   string           `json:"finished_at"`
+	StartedAt    string           `json:"started_at,omitempty"`
+	FinishedAt   string           `json:"finished_at,omitempty"`
 	Setup        *harborTime      `json:"environment_setup"`
 	Execution    *harborTime      `json:"agent_execution"`
 	Verification *harborTime      `json:"verifier"`
@@ -63,7 +63,22 @@ type harborUsage struct {
 }
 
 type harborRewards struct {
-	Rewards map[string]*float64 `json:"rewards"`
+	Rewards map[string]*harborNumber `json:"rewards"`
+}
+
+// harborNumber is a reward. Some verifiers write true and false, which are 1 and 0.
+type harborNumber float64
+
+// UnmarshalJSON reads a reward.
+func (n *harborNumber) UnmarshalJSON(raw []byte) error {
+	if pass := string(raw) == "true"; pass || string(raw) == "false" {
+		*n = 0
+		if pass {
+			*n = 1
+		}
+		return nil
+	}
+	return json.Unmarshal(raw, (*float64)(n))
 }
 
 type harborException struct {
@@ -105,7 +120,13 @@ func Harbor(w io.Writer, records []ledger.Record) error {
 	return jsonenc.WriteIndented(w, job)
 }
 
-func harborMoment(ms int64) string { return time.UnixMilli(ms).UTC().Format(time.RFC3339Nano) }
+// harborMoment is empty where the moment is not known.
+func harborMoment(ms int64) string {
+	if ms == 0 {
+		return ""
+	}
+	return time.UnixMilli(ms).UTC().Format(time.RFC3339Nano)
+}
 
 func harborTrialOf(r *ledger.Record) harborTrial {
 	trial := harborTrial{
@@ -129,11 +150,15 @@ func harborTrialOf(r *ledger.Record) harborTrial {
 		}
 	}
 	trial.rewards(r)
-	at := r.StartMs
+	phases := r.PhaseMs
+	if len(phases) == 0 && r.DurationMs > 0 {
+		phases = map[string]int64{"agent": r.DurationMs} // all that is known
+	}
+	at := max(r.StartMs, 1) // phases have a length even if nobody knows when they began
 	for _, phase := range []string{"setup", "preflight", "agent", "seal", "grade"} {
-		took := &harborTime{StartedAt: harborMoment(at), FinishedAt: harborMoment(at + r.PhaseMs[phase])}
-		at += r.PhaseMs[phase]
-		if _, ran := r.PhaseMs[phase]; !ran {
+		took := &harborTime{StartedAt: harborMoment(at), FinishedAt: harborMoment(at + phases[phase])}
+		at += phases[phase]
+		if _, ran := phases[phase]; !ran {
 			continue
 		}
 		switch phase {
@@ -153,7 +178,7 @@ func (trial *harborTrial) rewards(r *ledger.Record) {
 	if r.Verdict == ledger.Error {
 		return
 	}
-	rewards := map[string]*float64{}
+	rewards := map[string]*harborNumber{}
 	if r.HiddenTests != nil {
 		for _, raw := range r.HiddenTests.Details {
 			var row struct {
@@ -164,7 +189,7 @@ func (trial *harborTrial) rewards(r *ledger.Record) {
 				continue
 			}
 			if row.Step == "" {
-				rewards[row.Test] = row.Reward
+				rewards[row.Test] = (*harborNumber)(row.Reward)
 				continue
 			}
 			i := slices.IndexFunc(trial.Steps, func(step harborStep) bool { return step.Name == row.Step })
@@ -172,17 +197,17 @@ func (trial *harborTrial) rewards(r *ledger.Record) {
 				i = len(trial.Steps)
 				trial.Steps = append(trial.Steps, harborStep{
 					Name:     row.Step,
-					Verifier: &harborRewards{Rewards: map[string]*float64{}},
+					Verifier: &harborRewards{Rewards: map[string]*harborNumber{}},
 				})
 			}
-			trial.Steps[i].Verifier.Rewards[row.Key] = row.Reward
+			trial.Steps[i].Verifier.Rewards[row.Key] = (*harborNumber)(row.Reward)
 		}
 	}
 	if len(rewards) == 0 {
-		reward := new(float64)
+		reward := new(harborNumber)
 		switch {
 		case r.Score != nil:
-			reward = r.Score
+			*reward = harborNumber(*r.Score)
 		case r.Verdict == ledger.Pass:
 			*reward = 1
 		}

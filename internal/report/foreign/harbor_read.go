@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -85,20 +87,20 @@ func readHarbor(s *source, path string) error {
 
 // absentTrials notes how many trials of a job have no result: the job was cut.
 func (s *source) absentTrials() {
-	content, err := readBounded(filepath.Join(s.root, harborFile))
-	if err != nil || len(s.list) > 0 {
+	if len(s.list) > 0 {
 		return
 	}
 	var job struct {
 		Total  int               `json:"n_total_trials"`
 		Trials []json.RawMessage `json:"trial_results"`
 	}
-	trials, _ := filepath.Glob(filepath.Join(escapeGlob(s.root), "*", harborFile))
-	if jsondoc.Decode(content, &job) != nil {
+	content, err := readBounded(filepath.Join(s.root, harborFile))
+	if err == nil && jsondoc.Decode(content, &job) != nil {
 		return // whoever reads the trials says so
 	}
-	if have := max(len(trials), len(job.Trials)); have < job.Total {
-		s.doubt("%d of %d trials have a result", have, job.Total)
+	begun, _ := filepath.Glob(filepath.Join(escapeGlob(s.root), "*", "config.json"))
+	if have, want := max(s.files, len(job.Trials)), max(job.Total, len(begun)); have < want {
+		s.doubt("%d of %d trials have a result", have, want)
 	}
 }
 
@@ -149,8 +151,8 @@ func (s *source) trial(trial *harborTrial, trace string) error {
 			r.phaseMs[phase] = max(0, msOf(took.FinishedAt)-msOf(took.StartedAt))
 		}
 	}
-	if r.duration = r.phaseMs["agent"]; trial.Execution == nil {
-		r.duration = max(0, r.endMs-r.startMs)
+	if r.duration = r.phaseMs["agent"]; r.startMs > 0 && r.endMs > r.startMs {
+		r.duration = r.endMs - r.startMs
 	}
 	if u := trial.AgentResult; u != nil {
 		r.cost = u.Cost
@@ -182,12 +184,10 @@ func (s *source) rewarded(r *run, trial *harborTrial) error {
 		failed(r, cmp.Or(exception, "the trial has no reward"))
 		return nil
 	}
-	var names []string
-	for name := range trial.Verifier.Rewards {
-		names = append(names, name)
-	}
-	name := "reward"
-	if _, there := trial.Verifier.Rewards[name]; !there || s.Score != "" {
+	names := slices.Collect(maps.Keys(trial.Verifier.Rewards))
+	s.rewards = append(s.rewards, names...)
+	name := cmp.Or(s.Score, "reward")
+	if !slices.Contains(names, name) && s.Score == "" {
 		var err error
 		if name, err = s.choose("reward", names); err != nil {
 			return err
@@ -198,7 +198,7 @@ func (s *source) rewarded(r *run, trial *harborTrial) error {
 		failed(r, "the verifier gave no "+name)
 		return nil
 	}
-	return s.scored(r, *reward, true)
+	return s.scored(r, float64(*reward), true)
 }
 
 // msOf is a moment in epoch milliseconds; 0 where it is not known.

@@ -35,11 +35,17 @@ func findInspect(root string, info os.FileInfo) []string {
 		}
 		return nil
 	}
-	var files []string
+	var files, damaged []string
 	for _, file := range filesIn(root) {
-		if ext := filepath.Ext(file); (ext == ".eval" || ext == ".json") && inspectlog.Is(file) {
+		switch ext := filepath.Ext(file); {
+		case (ext == ".eval" || ext == ".json") && inspectlog.Is(file):
 			files = append(files, file)
+		case ext == ".eval":
+			damaged = append(damaged, file)
 		}
+	}
+	if len(files) > 0 {
+		files = append(files, damaged...) // reading one says what is wrong with it
 	}
 	return files
 }
@@ -123,11 +129,15 @@ func (in *inspection) sample(name string, text []byte) error {
 	for scorer, score := range sample.Get("scores").Members() {
 		scores = in.scoresOf(scores, scorer, score.Get("value"))
 	}
-	if message := sample.Path("error", "message").Text(); len(scores) == 0 {
-		if plain := sample.Get("error"); message == "" && plain.Kind() == jsontape.String {
-			message = plain.Text()
-		}
-		failed(&r, cmp.Or(strings.Clone(message), "the sample has no score"))
+	switch wrong := sample.Get("error"); wrong.Kind() {
+	case jsontape.Object:
+		r.message = cut(cmp.Or(strings.Clone(wrong.TextOf("message")), "an error without a message"))
+	case jsontape.String:
+		r.message = cut(strings.Clone(wrong.Text()))
+	default: // null: there was none
+	}
+	if len(scores) == 0 {
+		failed(&r, cmp.Or(r.message, "the sample has no score"))
 	}
 	if what := sample.Get("invalidation"); what.Kind() == jsontape.Object {
 		failed(&r, "invalidated")
@@ -172,7 +182,7 @@ var inspectLimits = map[string]string{
 
 // took fills in what a sample took, as far as it says.
 func (in *inspection) took(r *run, sample jsontape.Value) {
-	r.duration = int64(1000 * amount(sample.Get("total_time")))
+	r.duration = millis(amount(sample.Get("total_time")))
 	if began, err := time.Parse(time.RFC3339, sample.TextOf("started_at")); err == nil {
 		r.startMs = began.UnixMilli()
 		r.endMs = r.startMs + r.duration
@@ -181,9 +191,11 @@ func (in *inspection) took(r *run, sample jsontape.Value) {
 	if r.outcome = inspectLimits[limit]; limit != "" {
 		r.notes = append(r.notes, "ended by a limit: "+strings.Clone(limit))
 	}
-	for message := range sample.Get("messages").Elements() {
-		if message.TextOf("role") == "assistant" {
-			r.turns++
+	if r.turns = int(amount(sample.Get("turn_count"))); r.turns == 0 { // older versions do not count them
+		for message := range sample.Get("messages").Elements() {
+			if message.TextOf("role") == "assistant" {
+				r.turns++
+			}
 		}
 	}
 	var cost float64
@@ -295,6 +307,8 @@ func (in *inspection) finish() error {
 		}
 		switch {
 		case r.verdict == ledger.Error:
+		case r.message != "" && in.log.Eval.Config.ScoreOnError:
+			failed(r, r.message)
 		case !score.known:
 			failed(r, "the scorer "+scorer+" has not scored the sample")
 		case !score.decides:

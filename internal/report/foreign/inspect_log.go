@@ -29,7 +29,10 @@ type inspectLog struct {
 		} `json:"dataset"`
 		Config struct {
 			Limit         json.RawMessage `json:"limit"`
+			SampleID      json.RawMessage `json:"sample_id"`
+			Epochs        int             `json:"epochs"`
 			EpochsReducer []string        `json:"epochs_reducer"`
+			ScoreOnError  bool            `json:"score_on_error"`
 			MessageLimit  json.RawMessage `json:"message_limit"`
 			TokenLimit    json.RawMessage `json:"token_limit"`
 			TimeLimit     json.RawMessage `json:"time_limit"`
@@ -64,15 +67,15 @@ func (in *inspection) ended() error {
 		}
 		in.doubt("%s", text)
 	}
-	want := 0
+	config := &log.Eval.Config
+	want := len(log.Eval.Dataset.IDs) * max(1, config.Epochs) // the ids are those of the subset
 	if log.Results != nil && log.Results.Total != nil {
 		want = *log.Results.Total
 	}
-	if in.samples < want {
+	if in.samples > 0 && in.samples < want {
 		in.doubt("%d of %d samples are in the log", in.samples, want)
 	}
-	config := &log.Eval.Config
-	if argsOf(config.Limit) != "" {
+	if argsOf(config.Limit)+argsOf(config.SampleID) != "" {
 		in.doubt("a subset of the samples was run")
 	}
 	if log.Eval.Dataset.Shuffled {

@@ -37,6 +37,9 @@ func Inspect(w io.Writer, records []ledger.Record) error {
 		if r.DurationMs > 0 {
 			sample["total_time"] = float64(r.DurationMs) / 1000
 		}
+		if r.Turns > 0 {
+			sample["turn_count"] = r.Turns
+		}
 		if r.StartMs > 0 {
 			sample["started_at"] = harborMoment(r.StartMs)
 		}

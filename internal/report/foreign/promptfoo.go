@@ -72,6 +72,32 @@ type promptfooResult struct {
 	Cost          *float64            `json:"cost"`
 }
 
+// graderFailed returns why a failure is that of a model that should have graded the answer, and of
+// nothing else.
+func graderFailed(grading json.RawMessage) (reason string, ok bool) {
+	var one struct {
+		Reason   string `json:"reason"`
+		Metadata struct {
+			GraderError bool `json:"graderError"`
+		} `json:"metadata"`
+		Parts []json.RawMessage `json:"componentResults"`
+	}
+	_ = json.Unmarshal(grading, &one) // what users' assertions add may be anything
+	if one.Metadata.GraderError {
+		return cmp.Or(one.Reason, "the grader failed"), true
+	}
+	for _, part := range one.Parts {
+		var passed struct{ Pass bool }
+		if _ = json.Unmarshal(part, &passed); passed.Pass {
+			continue
+		}
+		if reason, ok = graderFailed(part); !ok {
+			return "", false // it failed in any case
+		}
+	}
+	return reason, ok
+}
+
 type promptfooTokens struct {
 	Prompt     *int64 `json:"prompt"`
 	Completion *int64 `json:"completion"`
@@ -131,7 +157,7 @@ func (p *promptfoo) readAll(file *os.File, head []byte) error {
 			return fmt.Errorf("line %d: %w", number, err)
 		}
 	}
-	return scanner.Err()
+	return tooLong(scanner)
 }
 
 type promptfoo struct {
@@ -308,9 +334,15 @@ func (p *promptfoo) outcome(r *run, found *promptfooResult) error {
 	reason := deref(found.FailureReason)
 	// an assertion has a grading, and what older versions call an error may be its reason
 	unexplained := reason == 0 && found.Error != "" && !isTrue(found.Success) && found.Grading == nil
+	why, ungraded := "", false
+	if found.Grading != nil && !isTrue(found.Success) {
+		why, ungraded = graderFailed(*found.Grading)
+	}
 	switch {
 	case reason == promptfooErrored, unexplained:
 		failed(r, cmp.Or(found.Error, "an error without a message"))
+	case ungraded:
+		failed(r, why)
 	case p.Score != "" && score == nil:
 		failed(r, "the metric "+p.Score+" has not been measured")
 	case p.Score != "":

@@ -34,18 +34,22 @@ func Promptfoo(w io.Writer, records []ledger.Record) error {
 		if r.Score != nil {
 			result["score"] = *r.Score
 		}
+		response := map[string]any{}
 		if r.CostUSD != nil {
-			result["cost"] = *r.CostUSD
+			result["cost"], response["cost"] = *r.CostUSD, *r.CostUSD // a result that cost 0 may have no price
 		}
 		if t := r.Tokens; t != nil {
-			result["response"] = map[string]any{"tokenUsage": map[string]any{
+			response["tokenUsage"] = map[string]any{
 				"prompt":     t.InputTokens + t.CacheWriteTokens + t.CacheReadTokens,
 				"completion": t.OutputTokens,
 				"total":      t.Total(),
 				"completionDetails": map[string]any{
 					"cacheReadInputTokens": t.CacheReadTokens, "cacheCreationInputTokens": t.CacheWriteTokens,
 				},
-			}}
+			}
+		}
+		if len(response) > 0 {
+			result["response"] = response
 		}
 		results = append(results, result)
 	}

@@ -20,16 +20,35 @@ func findSkills(path string, info os.FileInfo) []string {
 	}
 	var files []string
 	for _, pattern := range []string{"*/*", "*/*/*", "*/*/*/*"} { // some runs have directories of their own
-		found, _ := filepath.Glob(filepath.Join(escapeGlob(path), pattern, "grading.json"))
-		files = append(files, found...)
+		in := func(name string) []string {
+			found, _ := filepath.Glob(filepath.Join(escapeGlob(path), pattern, name))
+			return found
+		}
+		graded := in(gradingFile)
+		files = append(files, graded...)
+		if len(graded) == 0 {
+			continue
+		}
+		for _, trace := range append(in("outputs"), in(timingFile)...) { // of a run, graded or not
+			file := filepath.Join(filepath.Dir(trace), gradingFile)
+			if !slices.Contains(files, file) {
+				files = append(files, file)
+			}
+		}
 	}
 	return files
 }
 
+const (
+	gradingFile = "grading.json"
+	timingFile  = "timing.json"
+)
+
 // readSkills adds the run of a grading. What share of its statements hold is its score.
 func readSkills(s *source, path string) error {
 	content, err := readBounded(path)
-	if err != nil {
+	ungraded := errors.Is(err, fs.ErrNotExist)
+	if err != nil && !ungraded {
 		return err
 	}
 	type statement struct {
@@ -40,8 +59,10 @@ func readSkills(s *source, path string) error {
 		Assertions   []statement `json:"assertion_results"`
 		Expectations []statement `json:"expectations"`
 	}
-	if err := json.Unmarshal(content, &grading); err != nil {
-		return err
+	if !ungraded {
+		if err := json.Unmarshal(content, &grading); err != nil {
+			return err
+		}
 	}
 	dir := filepath.Dir(path)
 	if isRun(filepath.Base(dir)) { // CONFIGURATION/run-N
@@ -63,12 +84,17 @@ func readSkills(s *source, path string) error {
 			passing++
 		}
 	}
-	if known == 0 || known < len(list) {
+	switch {
+	case ungraded:
+		failed(&r, "nobody graded the run")
+	case known == 0 || known < len(list):
 		failed(&r, fmt.Sprintf("%d of %d statements were graded", known, len(list)))
-	} else if err := s.scored(&r, float64(passing)/float64(known), true); err != nil {
-		return err
+	default:
+		if err := s.scored(&r, float64(passing)/float64(known), true); err != nil {
+			return err
+		}
 	}
-	if err := s.timing(&r, filepath.Join(filepath.Dir(path), "timing.json")); err != nil {
+	if err := s.timing(&r, filepath.Join(filepath.Dir(path), timingFile)); err != nil {
 		return err
 	}
 	return s.add(r)

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
@@ -57,11 +58,13 @@ func Formats() []string {
 type source struct {
 	Options
 	Runs
-	root   string           // what was named
-	from   *ledger.Imported // the file that is being read
-	seen   map[ledger.Cell]bool
-	runs   map[[2]string]int // runs so far, by arm and task
-	series map[string]int    // the same of what has several files
+	root    string           // what was named
+	from    *ledger.Imported // the file that is being read
+	seen    map[ledger.Cell]bool
+	runs    map[[2]string]int // runs so far, by arm and task
+	series  map[string]int    // the same of what has several files
+	files   int               // how many the source has
+	rewards []string          // the names of those of all trials
 	// tries are logs that may be written again when what failed is repeated.
 	tries map[string]*try
 }
@@ -113,6 +116,7 @@ func readAll(path string, files []string, one reader, opts Options) (*Runs, erro
 		runs:    map[[2]string]int{},
 		series:  map[string]int{},
 		tries:   map[string]*try{},
+		files:   len(files),
 	}
 	whole := sha256.New()
 	for _, file := range files {
@@ -134,6 +138,11 @@ func readAll(path string, files []string, one reader, opts Options) (*Runs, erro
 		slices.Sort(s.from.Doubts)
 		s.from.Doubts = slices.Compact(s.from.Doubts)
 	}
+	if opts.Score != "" && len(s.rewards) > 0 {
+		if _, err := s.choose("reward", s.rewards); err != nil {
+			return nil, err
+		}
+	}
 	s.experiment = "imported-" + hex.EncodeToString(whole.Sum(nil))[:16]
 	return &s.Runs, nil
 }
@@ -152,14 +161,17 @@ func label(file string) string {
 	return cmp.Or(strings.TrimSuffix(name, filepath.Ext(name)), name)
 }
 
-// digestOf returns the SHA-256 of a file.
+// digestOf returns the SHA-256 of a file, which for one that is not there is that of nothing.
 func digestOf(path string) (string, error) {
+	sum := sha256.New()
 	file, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return hex.EncodeToString(sum.Sum(nil)), nil
+	}
 	if err != nil {
 		return "", err
 	}
 	defer file.Close()
-	sum := sha256.New()
 	if _, err := io.Copy(sum, file); err != nil {
 		return "", err
 	}
@@ -244,6 +256,9 @@ func (s *source) scored(r *run, score float64, decides bool) error {
 func failed(r *run, message string) {
 	r.verdict, r.message, r.score = ledger.Error, cmp.Or(cut(message), "no outcome"), nil
 }
+
+// millis returns seconds as milliseconds: 1.001 s are 1001 ms.
+func millis(seconds float64) int64 { return int64(math.Round(1000 * seconds)) }
 
 // maxRuns bounds how often a task is repeated; no run has a number above it.
 const maxRuns = 1_000_000

@@ -86,6 +86,10 @@ func readSWEBench(s *source, path string) error {
 	if err := json.Unmarshal(content, &report); err != nil {
 		return err
 	}
+	if len(report.Empty) > 0 {
+		s.doubt("%d patches are empty and count as failed, whether the agent or a service was the cause",
+			len(report.Empty))
+	}
 	if len(report.Ambiguous) > 0 {
 		s.doubt("%d failures may be those of a service", len(report.Ambiguous))
 	}

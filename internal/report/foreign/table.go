@@ -172,6 +172,14 @@ func (t *table) lines(in io.Reader) error {
 			return fmt.Errorf("line %d: %w", number, err)
 		}
 	}
+	return tooLong(scanner)
+}
+
+// tooLong says what has ended the reading of lines, in our words.
+func tooLong(scanner *bufio.Scanner) error {
+	if errors.Is(scanner.Err(), bufio.ErrTooLong) {
+		return fmt.Errorf("a line is longer than %d bytes", maxRow)
+	}
 	return scanner.Err()
 }
 
@@ -259,7 +267,7 @@ func (t *table) measured(r *run, cell func(string) string) error {
 		r.tokens = &ledger.UsageJSON{InputTokens: int64(*input), OutputTokens: int64(*output)}
 	}
 	if seconds != nil {
-		r.duration = int64(*seconds * 1000)
+		r.duration = millis(*seconds)
 	}
 	return nil
 }

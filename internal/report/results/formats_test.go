@@ -130,7 +130,6 @@ func writtenByFit(to func(io.Writer, []ledger.Record) error) func(*testing.T, st
 		records := read(t, writeCSV(t, t.TempDir(), runs), foreign.Options{})
 		for i := range records {
 			records[i].Agent = records[i].Arm
-			records[i].PhaseMs = map[string]int64{"agent": records[i].DurationMs}
 		}
 		if err := to(&text, records); err != nil {
 			t.Fatal(err)
@@ -192,6 +191,23 @@ func TestHarborRewardsAreChosen(t *testing.T) {
 	}
 	_, err := foreign.Read(trial(`{"a": 1, "b": 1}`), foreign.Options{})
 	if err == nil || !strings.Contains(err.Error(), "there are several scores: a, b; choose one with --reward a") {
+		t.Error(err)
+	}
+	job := t.TempDir()
+	for task, rewards := range map[string]string{
+		"a": `{"reward": true, "style": false}`, "b": `{"reward": false, "style": true}`, "c": `{"reward": 1}`,
+	} {
+		write(t, filepath.Join(job, task, "result.json"), []byte(
+			`{"task_name": "`+task+`", "started_at": "", "verifier_result": {"rewards": `+rewards+`}}`))
+	}
+	for reward, want := range map[string]string{"": "pass fail pass", "style": "fail pass error"} {
+		records := read(t, job, foreign.Options{Score: reward})
+		if got := records[0].Verdict + " " + records[1].Verdict + " " + records[2].Verdict; got != want {
+			t.Errorf("%q: %s, want %s", reward, got, want)
+		}
+	}
+	_, err = foreign.Read(job, foreign.Options{Score: "speed"})
+	if err == nil || !strings.Contains(err.Error(), `there is no reward "speed"; there are reward, style`) {
 		t.Error(err)
 	}
 }
@@ -260,8 +276,8 @@ func TestAWorkspaceOfASkill(t *testing.T) {
 func TestAVersionThatIsNotKnownIsNamed(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		`{"evalId": "x", "results": {"results": [{"provider": "p"}]}}`:                           "r is a string",
-		`{"task_name": "t", "started_at": "", "verifier_result": {"rewards": {"reward": true}}}`: "rewards is a bool",
+		`{"evalId": "x", "results": {"results": [{"provider": "p"}]}}`:                          "r is a string",
+		`{"task_name": "t", "started_at": "", "verifier_result": {"rewards": {"reward": "1"}}}`: "rewards is a string",
 	} {
 		_, err := foreign.Read(write(t, filepath.Join(t.TempDir(), "x.json"), []byte(text)), foreign.Options{})
 		if err == nil || !strings.Contains(err.Error(), want) {

@@ -236,6 +236,10 @@ func TestEveryFormatGivesTheSameDecision(t *testing.T) {
 		if diff := cmp.Diff(want.Decision, got.Decision); diff != "" {
 			t.Errorf("%s: another decision: %s", name, diff)
 		}
+		if diff := cmp.Diff([]any{want.Cost, want.Time, want.CostA, want.CostB},
+			[]any{got.Cost, got.Time, got.CostA, got.CostB}); diff != "" {
+			t.Errorf("%s: other costs or times: %s", name, diff)
+		}
 		observed := compared(t, a, b)
 		if !strings.HasPrefix(observed.Decision.Sentence, "Observed (not one experiment): ") || observed.Differ() {
 			t.Errorf("%s: without leave it says %s", name, observed.Decision.Sentence)

@@ -173,6 +173,10 @@ func TestALogThatIsNotWholeSaysSo(t *testing.T) {
 		"a subset of the samples was run": with(func(log map[string]any) {
 			log["eval"].(map[string]any)["config"] = map[string]any{"limit": 24}
 		}),
+		"72 of 75 samples are in the log; the run ended with cancelled": with(func(log map[string]any) {
+			log["status"], log["results"] = "cancelled", nil
+			log["eval"].(map[string]any)["dataset"] = map[string]any{"sample_ids": make([]int, 25)}
+		}),
 		"the log was cut: the run did not end": changed(inspectMembers(t, runs), "header.json", func(m *member) {
 			m.name, m.content = "_journal/start.json", bytes.Replace(m.content, []byte("results"), []byte("nothing"), 1)
 		}),
@@ -207,6 +211,10 @@ func TestAHostileLogIsRefused(t *testing.T) {
 		"there are several scores: match, model_graded; choose one": content(`{"id": 9, "epoch": 1, "scores": {"model_graded": {"value": 1}}}`),
 		"is neither a number nor correct":                           content(`{"id": 9, "epoch": 1, "scores": {"match": {"value": "perhaps"}}}`),
 		"the score 7 is not between 0 and 1":                        content(`{"id": 9, "epoch": 1, "scores": {"match": {"value": 7}}}`),
+		"the log is invalidated: its authors withdrew its results": changed(inspectMembers(t, runs), "header.json",
+			func(m *member) { m.content = []byte(`{"version": 2, "invalidated": true}`) }),
+		"header.json: unexpected EOF": changed(inspectMembers(t, runs), "header.json",
+			func(m *member) { m.content = m.content[:len(m.content)/2] }),
 	} {
 		if members == nil {
 			twice := runs[0]
@@ -272,6 +280,11 @@ func TestScorersEpochsAndFlagsOfALog(t *testing.T) {
 			t.Errorf("%s: %+v", scorer, records[0])
 		}
 	}
+	members[0].content = bytes.Replace(members[0].content, []byte(`"epochs": 3`), []byte(`"score_on_error": true`), 1)
+	path = writeArchive(t, filepath.Join(t.TempDir(), "x.eval"), members)
+	if r := read(t, path, foreign.Options{Score: "b"})[3]; r.Verdict != "error" || r.ErrorMessage != "late" {
+		t.Errorf("a sample that was scored although it ended in an error: %+v", r)
+	}
 	if _, err := foreign.Read(path, foreign.Options{Score: "c"}); err == nil ||
 		!strings.Contains(err.Error(), `there is no scorer "c"; there are a/x, a/y, b`) {
 		t.Errorf("of a scorer that is not there it says %v", err)
@@ -292,5 +305,52 @@ func TestLogsOfADirectoryAreArmsAndRepetitions(t *testing.T) {
 	}
 	if arms["provider/m generate"] != 144 || arms["provider/n generate"] != 72 || len(arms) != 2 {
 		t.Errorf("%v", arms)
+	}
+}
+
+// A log with more members than an archive without zip64 can have.
+func TestALogOfManySamples(t *testing.T) {
+	t.Parallel()
+	const samples = 66_000
+	path := filepath.Join(t.TempDir(), "x.eval")
+	writeLargeLog(t, path, samples, func(i int) []byte {
+		return fmt.Appendf(nil, `{"id": %d, "epoch": 1, "scores": {"match": {"value": %d}}}`, i, i%2)
+	})
+	runs, err := foreign.Read(path, foreign.Options{})
+	if err != nil || runs.Len() != samples {
+		t.Fatalf("%v: %d runs", err, runs.Len())
+	}
+	for _, i := range []int{0, 65_535, 65_536, samples - 1} {
+		if r := runs.Record(i); r.TaskID != fmt.Sprint(i) || (r.Verdict == "pass") != (i%2 == 1) {
+			t.Errorf("sample %d: %s %s", i, r.TaskID, r.Verdict)
+		}
+	}
+}
+
+func TestADamagedFileIsRefused(t *testing.T) {
+	t.Parallel()
+	logs := t.TempDir()
+	writeInspect(t, logs, runsOf("m", 0.5))
+	write(t, filepath.Join(logs, "y.eval"), nil)
+	if _, err := foreign.Read(logs, foreign.Options{}); err == nil || !strings.Contains(err.Error(), "y.eval: ") {
+		t.Errorf("of a directory with an empty log it says %v", err)
+	}
+	for text, want := range map[string]string{
+		`{"version": 2, "status": "success", "samples": [{"id": 1, "epoch": 1, "scores": {}}, {"id": 2, "ep`: "samples: unexpected EOF",
+		`{"version": 2, "status": "success", "invalidated": true, "samples": []}`:                            "the log is invalidated",
+		`{"promptIdx": 0, "success": true}` + "\n" + `{"promptIdx": 0, "succ`:                                "line 2: unexpected end",
+		"evalId: x\nresults:\n  results:\n    - {promptIdx: 0, success: tr":                                  "is not closed",
+		"evalId: x\na: &a [" + strings.Repeat("x,", 999) + "x]\nb: &b [" + strings.Repeat("*a,", 999) + "x]\nc: [" +
+			strings.Repeat("*b,", 999) + "x]\n": "too large with its aliases expanded",
+		`{"task": "t", "pass": true}` + "\n" + `{"task": "` + strings.Repeat("x", 17<<20) + `"}`: "a line is longer than 16777216 bytes",
+		"task,pass\nt,1\n\"u":                                `missing "`,
+		`{"started_at": "", "task_name": "t", "verifier_res`: "",
+		`{"resolved_ids": ["a"], "unresolved_ids": "b"}`:     "unresolved_ids is a string",
+		`{"resolved_ids": ["a"], "unresolved_ids": ["b`:      "",
+	} {
+		_, err := foreign.Read(write(t, filepath.Join(t.TempDir(), "x"), []byte(text)), foreign.Options{})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.80s: %v, want %s", text, err, want)
+		}
 	}
 }

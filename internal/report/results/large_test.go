@@ -42,7 +42,7 @@ func TestALargeLogIsReadInLittleMemory(t *testing.T) {
 		t.Fatalf("%s: %v", largeLogSize, err)
 	}
 	path := filepath.Join(t.TempDir(), "x.eval")
-	unpacked := writeLargeLog(t, path, samples)
+	unpacked := writeLargeLog(t, path, samples, largeSample)
 	best, check, memory := time.Duration(math.MaxInt64), time.Duration(math.MaxInt64), int64(0)
 	for range 3 {
 		took, used := readLargeLog(t, path, samples)
@@ -91,7 +91,7 @@ func largeSample(i int) []byte {
 }
 
 // writeLargeLog writes a log member by member, and returns how much its samples unpack to.
-func writeLargeLog(t *testing.T, path string, samples int) (unpacked int) {
+func writeLargeLog(t *testing.T, path string, samples int, sample func(i int) []byte) (unpacked int) {
 	t.Helper()
 	file, err := os.Create(path)
 	if err != nil {
@@ -109,7 +109,7 @@ func writeLargeLog(t *testing.T, path string, samples int) (unpacked int) {
 		}
 	}
 	for i := range samples {
-		text := largeSample(i)
+		text := sample(i)
 		unpacked += len(text)
 		add(fmt.Sprintf("samples/%d_epoch_1.json", i), text)
 	}

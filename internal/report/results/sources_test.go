@@ -40,9 +40,21 @@ func TestWhatIsNotKnownStaysUnknown(t *testing.T) {
 			promptfoo(`"success": false, "error": "Expected 4", "gradingResult": {"pass": false}`), "fail nil",
 		},
 		"error of an older version": {promptfoo(`"success": false, "error": "500", "gradingResult": null`), "error nil"},
-		"JSON lines":                {`{"task": "t", "pass": NaN, "cost_usd": Infinity}`, "error nil"},
-		"a table":                   {"task,pass,cost_usd\nt,nan,N/A\n", "error nil"},
-		"a score":                   {"task,score\nt,NaN\n", "error nil"},
+		"a grader that failed": {
+			promptfoo(`"success": false, "failureReason": 1, "gradingResult": {"pass": false, "componentResults": [` +
+				`{"pass": true}, {"pass": false, "reason": "503", "metadata": {"graderError": true}}]}`), "error nil",
+		},
+		"a score below its threshold": {
+			promptfoo(`"success": false, "failureReason": 1, "gradingResult": {"pass": false, "componentResults": [` +
+				`{"pass": true, "metadata": null}]}`), "fail nil",
+		},
+		"a grader that failed, and an assertion": {
+			promptfoo(`"success": false, "failureReason": 1, "gradingResult": {"pass": false, "componentResults": [` +
+				`{"pass": false, "metadata": []}, {"pass": false, "metadata": {"graderError": true}}]}`), "fail nil",
+		},
+		"JSON lines": {`{"task": "t", "pass": NaN, "cost_usd": Infinity}`, "error nil"},
+		"a table":    {"task,pass,cost_usd\nt,nan,N/A\n", "error nil"},
+		"a score":    {"task,score\nt,NaN\n", "error nil"},
 	} {
 		records := read(t, write(t, filepath.Join(t.TempDir(), "x.json"), []byte(test.text)), foreign.Options{})
 		cost := "nil"
@@ -63,6 +75,12 @@ func TestNoRunIsLeftOutInSilence(t *testing.T) {
 		"job/a/result.json": `{"task_name": "a", "started_at": "", "verifier_result": {"rewards": {"reward": 1}}}`,
 		"job/b/result.json": `{"task_name": "b", "started_at": "", "verifier_result": {"rewards": {"reward": 0}}}`,
 
+		"broken/a/result.json": `{"task_name": "a", "started_at": "", "verifier_result": {"rewards": {"reward": 1}}}`,
+		"broken/a/config.json": `{}`,
+		"broken/b/config.json": `{}`, // it began
+		"broken/c/result.json": ``,
+		"broken/c/config.json": `{}`,
+
 		"logs/run/model/a/report.json":      `{"a": {"resolved": true}}`,
 		"logs/run/model/a/run_instance.log": "",
 		"logs/run/model/b/run_instance.log": "", // its patch did not apply
@@ -71,28 +89,34 @@ func TestNoRunIsLeftOutInSilence(t *testing.T) {
 		"skill/iteration-1/e/with_skill/grading.json":       `{"expectations": [{"passed": true}]}`,
 		"skill/iteration-2/e/with_skill/grading.json":       `{"expectations": [{"passed": false}]}`,
 		"skill/iteration-2/e/with_skill/run-2/grading.json": `{"expectations": [{"passed": true}]}`,
+
+		"ungraded/iteration-1/a/with_skill/grading.json":    `{"expectations": [{"passed": true}]}`,
+		"ungraded/iteration-1/a/without_skill/timing.json":  `{"duration_ms": 7}`,
+		"ungraded/iteration-1/b/with_skill/outputs/out.txt": "nobody graded it",
 	} {
 		write(t, filepath.Join(dir, path), []byte(content))
 	}
 	for name, want := range map[string]string{
-		"job":   "a agent not known pass, b agent not known fail",
-		"logs":  "a model pass, c model error, b model error",
-		"skill": "e iteration-1/with_skill pass, e iteration-2/with_skill fail, e iteration-2/with_skill pass",
+		"job":      "a agent not known pass, b agent not known fail",
+		"broken":   "a agent not known pass",
+		"logs":     "a model pass, c model error, b model error",
+		"skill":    "e iteration-1/with_skill pass, e iteration-2/with_skill fail, e iteration-2/with_skill pass",
+		"ungraded": "a with_skill pass, b with_skill error, a without_skill error",
 	} {
 		records := read(t, filepath.Join(dir, name), foreign.Options{})
 		if got := outcomes(records); got != want {
 			t.Errorf("%s: %s, want %s", name, got, want)
 		}
-		const missing = "2 of 3 trials have a result"
-		if doubts := doubtsOf(records); name == "job" && doubts != missing+"; "+missing && doubts != missing {
-			t.Errorf("of a job that was cut it says %q", doubts)
+		missing := map[string]string{"job": "2 of 3 trials have a result", "broken": "1 of 3 trials have a result"}
+		if doubts := doubtsOf(records); !strings.HasPrefix(doubts, missing[name]) || name == "skill" && doubts != "" {
+			t.Errorf("of %s it says %q", name, doubts)
 		}
 	}
 	report := write(t, filepath.Join(dir, "m.json"), []byte(`{"resolved_ids": [], "unresolved_ids": ["a", "b", "c"],
-		"error_ids": ["a"], "infra_failure_ids": ["b"], "ambiguous_failure_ids": ["c"]}`))
+		"error_ids": ["a"], "infra_failure_ids": ["b"], "ambiguous_failure_ids": ["c"], "empty_patch_ids": ["d"]}`))
 	records := read(t, report, foreign.Options{})
-	if got := outcomes(records); got != "a m error, b m error, c m fail" ||
-		!strings.Contains(doubtsOf(records), "1 failures") {
+	if got := outcomes(records); got != "a m error, b m error, c m fail, d m fail" ||
+		!strings.Contains(doubtsOf(records), "1 failures") || !strings.Contains(doubtsOf(records), "1 patches are empty") {
 		t.Errorf("%s: %s", got, doubtsOf(records))
 	}
 }
@@ -186,5 +210,68 @@ func TestAPipeIsNotWaitedFor(t *testing.T) {
 	_, err := foreign.Read(path, foreign.Options{})
 	if err == nil || !strings.Contains(err.Error(), "save it to a file") {
 		t.Error(err)
+	}
+}
+
+// Whatever a format can hold comes back as it was: its other numbers are named where it is written.
+func TestEveryNumberComesBack(t *testing.T) {
+	t.Parallel()
+	number := func(n float64) *float64 { return &n }
+	records := []ledger.Record{{
+		TaskID: "a", Arm: "m", RunIndex: 2, Attempt: 1, Final: true, Verdict: ledger.Fail, Score: number(0.375),
+		CostUSD: number(0), Turns: 7, StartMs: 1_800_000_000_000, EndMs: 1_800_000_009_500, DurationMs: 9500,
+		PhaseMs: map[string]int64{"setup": 1000, "agent": 6250, "grade": 2250},
+		Tokens:  &ledger.UsageJSON{InputTokens: 11, OutputTokens: 5, CacheReadTokens: 3, CacheWriteTokens: 2},
+	}, {
+		TaskID: "b", Arm: "m", RunIndex: 2, Attempt: 1, Final: true, Verdict: ledger.Error, ErrorClass: ledger.ErrorSetup,
+		CostUSD: number(0.125), DurationMs: 1001, Turns: 1,
+		Tokens: &ledger.UsageJSON{InputTokens: 1, OutputTokens: 1},
+	}}
+	for name, test := range map[string]struct {
+		to   func(io.Writer, []ledger.Record) error
+		lost func(r *ledger.Record) // as report --format says
+	}{
+		"inspect":   {foreign.Inspect, func(r *ledger.Record) { r.PhaseMs = nil }},
+		"promptfoo": {foreign.Promptfoo, func(r *ledger.Record) { r.PhaseMs, r.StartMs, r.EndMs, r.Turns = nil, 0, 0, 0 }},
+		"table": {foreign.Table, func(r *ledger.Record) {
+			r.PhaseMs, r.StartMs, r.EndMs, r.Turns = nil, 0, 0, 0
+			r.Tokens = &ledger.UsageJSON{
+				InputTokens:  r.Tokens.Total() - r.Tokens.OutputTokens,
+				OutputTokens: r.Tokens.OutputTokens,
+			}
+		}},
+		"harbor": {foreign.Harbor, func(r *ledger.Record) {
+			r.Turns = 0
+			r.Tokens = &ledger.UsageJSON{
+				InputTokens:     r.Tokens.InputTokens + r.Tokens.CacheWriteTokens,
+				OutputTokens:    r.Tokens.OutputTokens,
+				CacheReadTokens: r.Tokens.CacheReadTokens,
+			}
+		}},
+	} {
+		var text bytes.Buffer
+		if err := test.to(&text, records); err != nil {
+			t.Fatal(err)
+		}
+		back := read(t, write(t, filepath.Join(t.TempDir(), "m.json"), text.Bytes()), foreign.Options{})
+		for i := range records {
+			want, got := records[i], back[i]
+			test.lost(&want)
+			if name == "harbor" && i == 1 { // all that is known of it is how long the agent took
+				want.PhaseMs = map[string]int64{"agent": 1001}
+			}
+			numbers := func(r *ledger.Record) string {
+				return string(asJSON(t, []any{
+					r.TaskID, r.Verdict, r.Score, r.CostUSD, r.Turns, r.StartMs, r.EndMs, r.DurationMs, len(r.PhaseMs),
+					r.PhaseMs, r.Tokens,
+				}))
+			}
+			if len(got.PhaseMs) == 0 {
+				got.PhaseMs = nil
+			}
+			if numbers(&want) != numbers(&got) || name != "harbor" && name != "promptfoo" && got.RunIndex != 2 {
+				t.Errorf("%s: %s, want %s", name, numbers(&got), numbers(&want))
+			}
+		}
 	}
 }
