@@ -480,6 +480,22 @@ func TestMergeRefusesDuplicatesAndStrangers(t *testing.T) {
 	}
 }
 
+func TestMergeGivesImportedRecordsAnExperimentInCommon(t *testing.T) {
+	a, b := verdict("t", 0, 1, Pass), verdict("t", 1, 1, Fail)
+	a.Experiment, b.Experiment = "imported-e", "imported-f"
+	a.Imported, b.Imported = &Imported{Format: "table"}, &Imported{Format: "table"}
+	one, err := Merge([]Record{a}, []Record{b})
+	other, errOther := Merge([]Record{b}, []Record{a})
+	if err != nil || errOther != nil || one[0].Experiment != one[1].Experiment || one[0].Experiment == "imported-e" ||
+		cmp.Diff(one, other) != "" {
+		t.Errorf("%v, %v: %+v and %+v", err, errOther, one, other)
+	}
+	b.Imported = nil
+	if _, err := Merge([]Record{a}, []Record{b}); err == nil || !strings.Contains(err.Error(), "different experiments") {
+		t.Errorf("with an experiment of ours: got %v", err)
+	}
+}
+
 func TestAMergedLedgerVerifiesAndRemembersWhereItCameFrom(t *testing.T) {
 	records := read(t, written(t, 3)).Records
 	var out bytes.Buffer

@@ -2,9 +2,11 @@ package ledger
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -21,13 +23,15 @@ func (r *Record) Cell() Cell { return Cell{Arm: r.Arm, TaskID: r.TaskID, RunInde
 
 // Merge unites the records of several ledgers of one experiment, usually its shards. The result
 // does not depend on the order of the ledgers: it is sorted by task, run, arm and attempt. An
-// attempt that is in two ledgers is an error, and so are ledgers of different experiments.
+// attempt that is in two ledgers is an error, and so are ledgers of different experiments, unless
+// all were read from results of other harnesses, which nobody planned.
 func Merge(ledgers ...[]Record) ([]Record, error) {
 	var all []Record
 	for _, records := range ledgers {
 		all = append(all, records...)
 	}
 	slices.SortFunc(all, func(a, b Record) int { return compareKeys(a.Key(), b.Key()) })
+	shareExperiment(all)
 	var problems []error
 	for i := 1; i < len(all); i++ {
 		if all[i].Experiment != all[0].Experiment {
@@ -42,6 +46,24 @@ func Merge(ledgers ...[]Record) ([]Record, error) {
 		return nil, errors.Join(problems...)
 	}
 	return all, nil
+}
+
+// shareExperiment gives records that were read from several sources an experiment in common.
+func shareExperiment(all []Record) {
+	names := map[string]bool{}
+	for i := range all {
+		if all[i].Imported == nil {
+			return
+		}
+		names[all[i].Experiment] = true
+	}
+	if len(names) < 2 {
+		return
+	}
+	sum := sha256.Sum256([]byte(strings.Join(slices.Sorted(maps.Keys(names)), "\n")))
+	for i := range all {
+		all[i].Experiment = fmt.Sprintf("imported-%x", sum[:8])
+	}
 }
 
 func compareKeys(a, b Key) int {

@@ -57,13 +57,23 @@ func writeForeign(con *console.Console, format string, records []ledger.Record) 
 		write func(io.Writer, []ledger.Record) error
 		lost  string
 	}{
-		formatHarbor: {foreign.Harbor, "which arm a trial is of, earlier attempts, turns and the treatment"},
+		formatHarbor: {
+			foreign.Harbor,
+			"which arm a trial is of, earlier attempts, verdicts beside scores or an agent's error, tokens written to a " +
+				"cache, some phases, turns and the treatment",
+		},
 		formatInspect: {
 			foreign.Inspect,
-			"earlier attempts, verdicts beside scores, turns, phases, rows and the treatment",
+			"agents, earlier attempts, verdicts beside scores, phases, rows and the treatment",
 		},
-		formatPromptfoo: {foreign.Promptfoo, "earlier attempts, models, turns, phases, rows and the treatment"},
-		formatCSV:       {foreign.Table, "earlier attempts, kinds of tokens, turns, phases, rows and the treatment"},
+		formatPromptfoo: {
+			foreign.Promptfoo,
+			"earlier attempts, models, when runs began, turns, phases, rows and the treatment",
+		},
+		formatCSV: {
+			foreign.Table,
+			"earlier attempts, kinds of tokens, when runs began, turns, phases, rows and the treatment",
+		},
 	}[format]
 	if err := one.write(con.Stdout, records); err != nil {
 		return console.Exit(console.ExitUsage, err)

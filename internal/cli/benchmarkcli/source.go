@@ -37,8 +37,8 @@ func readResults(con *console.Console, dirs []string, damagedToo bool, from *for
 	paths := make([]string, len(dirs))
 	for i, dir := range dirs {
 		paths[i] = con.Path(dir)
-		if whole, arm, named := strings.Cut(dir, ":"); named && !isDirectory(paths[i]) && isDirectory(con.Path(whole)) {
-			return loaded{}, console.Usagef("%s names the arm %s, and all arms of a directory are shown: use %s",
+		if whole, arm, named := strings.Cut(dir, ":"); named && !exists(paths[i]) && exists(con.Path(whole)) {
+			return loaded{}, console.Usagef("%s names the arm %s, and all arms of a directory or file are shown: use %s",
 				dir, arm, whole)
 		}
 		if filepath.Base(dir) == experiment.LedgerFile && isFile(paths[i]) {
@@ -124,6 +124,11 @@ func (all loaded) build(ctx context.Context, auditor results.Auditor, ks []int, 
 		return nil, console.Exit(console.ExitUsage, err)
 	}
 	return built, nil
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }
 
 func isFile(path string) bool {

@@ -24,6 +24,8 @@ type pairedOptions struct {
 	Alpha, Margin float64
 	Seed          uint64
 
+	AcrossRevisions bool
+
 	from     experimentcli.From
 	dialects session.Dialects
 }
@@ -128,6 +130,8 @@ several arms. B is then compared with A, as by fit-benchmark compare --allow his
 	cmd.Flags().Float64Var(&flags.Margin, "margin", 0,
 		"equivalence margin: the largest difference that does not matter (a logarithm for ratios)")
 	cmd.Flags().Uint64Var(&flags.Seed, "seed", 1, "seed of random permutations and resamples")
+	cmd.Flags().BoolVar(&flags.AcrossRevisions, "across-revisions", false,
+		"compare results of different revisions of the family, whose tasks may differ")
 	flags.from.Register(cmd.Flags())
 	return cmd
 }

@@ -85,7 +85,8 @@ func compareSides(cmd *cobra.Command, con *console.Console, args []string, flags
 func sidesOf(ctx context.Context, con *console.Console, args []string, flags *pairedOptions,
 ) ([]*report.Group, error) {
 	reader := results.Reader{
-		Resolve: con.Path,
+		Resolve:         con.Path,
+		AcrossRevisions: flags.AcrossRevisions,
 		Load: func(dir string) (*results.Results, error) {
 			found, err := results.Load([]string{con.Path(dir)}, false, flags.from.Options())
 			if err == nil {
