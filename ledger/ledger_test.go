@@ -491,7 +491,8 @@ func TestMergeGivesImportedRecordsAnExperimentInCommon(t *testing.T) {
 		t.Errorf("%v, %v: %+v and %+v", err, errOther, one, other)
 	}
 	b.Imported = nil
-	if _, err := Merge([]Record{a}, []Record{b}); err == nil || !strings.Contains(err.Error(), "different experiments") {
+	if _, err := Merge([]Record{a}, []Record{b}); err == nil ||
+		!strings.Contains(err.Error(), "different experiments") {
 		t.Errorf("with an experiment of ours: got %v", err)
 	}
 }

@@ -38,8 +38,8 @@ func readResults(con *console.Console, dirs []string, damagedToo bool, from *for
 	for i, dir := range dirs {
 		paths[i] = con.Path(dir)
 		if whole, arm, named := strings.Cut(dir, ":"); named && !exists(paths[i]) && exists(con.Path(whole)) {
-			return loaded{}, console.Usagef("%s names the arm %s, and all arms of a directory or file are shown: use %s",
-				dir, arm, whole)
+			return loaded{}, console.Usagef("%s names the arm %s, and all arms of a directory or file are shown: "+
+				"use %s", dir, arm, whole)
 		}
 		if filepath.Base(dir) == experiment.LedgerFile && isFile(paths[i]) {
 			return loaded{}, console.Usagef("%s is a file of a run directory: use %s", dir, filepath.Dir(dir))

@@ -116,7 +116,8 @@ func TestNoRunIsLeftOutInSilence(t *testing.T) {
 		"error_ids": ["a"], "infra_failure_ids": ["b"], "ambiguous_failure_ids": ["c"], "empty_patch_ids": ["d"]}`))
 	records := read(t, report, foreign.Options{})
 	if got := outcomes(records); got != "a m error, b m error, c m fail, d m fail" ||
-		!strings.Contains(doubtsOf(records), "1 failures") || !strings.Contains(doubtsOf(records), "1 patches are empty") {
+		!strings.Contains(doubtsOf(records), "1 failures") ||
+		!strings.Contains(doubtsOf(records), "1 patches are empty") {
 		t.Errorf("%s: %s", got, doubtsOf(records))
 	}
 }
@@ -223,16 +224,18 @@ func TestEveryNumberComesBack(t *testing.T) {
 		PhaseMs: map[string]int64{"setup": 1000, "agent": 6250, "grade": 2250},
 		Tokens:  &ledger.UsageJSON{InputTokens: 11, OutputTokens: 5, CacheReadTokens: 3, CacheWriteTokens: 2},
 	}, {
-		TaskID: "b", Arm: "m", RunIndex: 2, Attempt: 1, Final: true, Verdict: ledger.Error, ErrorClass: ledger.ErrorSetup,
-		CostUSD: number(0.125), DurationMs: 1001, Turns: 1,
+		TaskID: "b", Arm: "m", RunIndex: 2, Attempt: 1, Final: true, Verdict: ledger.Error,
+		ErrorClass: ledger.ErrorSetup, CostUSD: number(0.125), DurationMs: 1001, Turns: 1,
 		Tokens: &ledger.UsageJSON{InputTokens: 1, OutputTokens: 1},
 	}}
 	for name, test := range map[string]struct {
 		to   func(io.Writer, []ledger.Record) error
 		lost func(r *ledger.Record) // as report --format says
 	}{
-		"inspect":   {foreign.Inspect, func(r *ledger.Record) { r.PhaseMs = nil }},
-		"promptfoo": {foreign.Promptfoo, func(r *ledger.Record) { r.PhaseMs, r.StartMs, r.EndMs, r.Turns = nil, 0, 0, 0 }},
+		"inspect": {foreign.Inspect, func(r *ledger.Record) { r.PhaseMs = nil }},
+		"promptfoo": {foreign.Promptfoo, func(r *ledger.Record) {
+			r.PhaseMs, r.StartMs, r.EndMs, r.Turns = nil, 0, 0, 0
+		}},
 		"table": {foreign.Table, func(r *ledger.Record) {
 			r.PhaseMs, r.StartMs, r.EndMs, r.Turns = nil, 0, 0, 0
 			r.Tokens = &ledger.UsageJSON{
