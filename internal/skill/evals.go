@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/fit-eval/fit/internal/document"
 	"github.com/fit-eval/fit/internal/jsontape"
@@ -81,7 +80,7 @@ func ParseEvals(name string, source []byte) (*Evals, error) {
 	if list.Kind() == jsontape.Array && len(evals.Cases) == 0 {
 		r.wrong(list, "evals is empty; add a case with a prompt")
 	}
-	evals.Notes = r.notes
+	evals.Notes = r.countNotes()
 	return evals, errors.Join(r.problems...)
 }
 
@@ -93,6 +92,7 @@ type reader struct {
 	parser   jsontape.Parser
 	problems []error
 	notes    []*document.Error
+	noted    map[string]int // how often each note was made
 	wrongs   int
 }
 
@@ -107,7 +107,7 @@ func newReader(name string, source []byte) (*reader, error) {
 		}
 		return nil, err
 	}
-	r := &reader{name: name, source: source}
+	r := &reader{name: name, source: source, noted: map[string]int{}}
 	r.top, _ = r.parser.Parse(source) // it is valid JSON
 	return r, nil
 }
@@ -130,21 +130,41 @@ func (r *reader) wrong(value jsontape.Value, format string, args ...any) {
 	}
 }
 
+// note keeps what is probably not meant as it is read, once for all places, at the first of them.
+func (r *reader) note(value jsontape.Value, text string) {
+	if r.noted[text]++; r.noted[text] == 1 {
+		r.notes = append(r.notes, r.at(value, "%s", text))
+	}
+}
+
+// countNotes says of each note how often it was made.
+func (r *reader) countNotes() []*document.Error {
+	for _, one := range r.notes {
+		if n := r.noted[one.Msg]; n > 1 {
+			one.Msg += fmt.Sprintf(" (%d times)", n)
+		}
+	}
+	return r.notes
+}
+
 // renames says what to rename in layouts that are not this one.
 var renames = []struct{ key, to string }{
 	{"test_cases", `rename test_cases to evals, and in each case expected_behavior to assertions`},
 	{"cases", `rename cases to evals, in each case input to prompt, and make "checks" of the commands (command) and ` +
 		`"assertions" of the rubric`},
 	{"tests", `rename tests to evals; a case has a prompt and assertions`},
-	{"queries", `these are queries that should trigger the skill or not: fit skill trigger --queries FILE`},
+	{"queries", asQueries},
 }
+
+// asQueries says where a file of queries belongs.
+const asQueries = "these are queries, and not cases: name the file evals/queries.json, and run fit skill trigger"
 
 // cases finds the list of cases; a missing value where the file has another layout.
 func (r *reader) cases(evals *Evals) jsontape.Value {
 	if r.top.Kind() == jsontape.Array {
 		for one := range r.top.Elements() {
 			if one.Get("query").Exists() {
-				r.wrong(r.top, "this is a list of queries, not of cases: fit skill trigger --queries %s", r.name)
+				r.wrong(r.top, asQueries)
 				return jsontape.Value{}
 			}
 		}
@@ -163,6 +183,12 @@ func (r *reader) cases(evals *Evals) jsontape.Value {
 	for _, one := range renames {
 		if slices.Contains(keys, one.key) {
 			hint = one.to
+			for first := range r.top.Get(one.key).Elements() {
+				if first.Get("prompt").Exists() {
+					hint = "rename " + one.key + " to evals"
+				}
+				break
+			}
 			break
 		}
 	}
@@ -191,7 +217,7 @@ func (r *reader) text(value jsontape.Value) string { return strings.Clone(value.
 var caseKeys = []string{
 	"id", "prompt", "expected_output", "files", "assertions", "expectations", "scorers", "checks", "name", "eval_name",
 	"category", "type", "tags", "description", "notes", "should_trigger", "negative", "rationale", "title",
-	"difficulty",
+	"difficulty", "prompt_type", "kind",
 }
 
 func (r *reader) evalCase(value jsontape.Value, number int) Case {
@@ -204,7 +230,7 @@ func (r *reader) evalCase(value jsontape.Value, number int) Case {
 	for key, member := range value.Members() {
 		if !slices.Contains(caseKeys, key) {
 			unread = append(unread, strings.Clone(key))
-			r.notes = append(r.notes, r.at(member, "case %d: %q is not a key that is read", number, key))
+			r.note(member, fmt.Sprintf("%q is not a key of a case that is read", key))
 		}
 	}
 	if id := value.Get("id"); id.Exists() {
@@ -277,6 +303,10 @@ func (r *reader) texts(list jsontape.Value, key, id, name string) []Statement {
 	for one := range list.Elements() {
 		text := one
 		if one.Kind() == jsontape.Object {
+			if one.Get("type").Exists() && (one.Get("value").Exists() || one.Get("pattern").Exists() ||
+				one.Get("patterns").Exists()) {
+				r.note(one, key+" with a type and a value are read as sentences; code decides what is in checks")
+			}
 			for _, known := range append([]string{name}, statementKeys...) {
 				if text = one.Get(known); text.Exists() {
 					break
@@ -311,7 +341,7 @@ func (r *reader) conduct(value jsontape.Value, id, sentence string) bool {
 // scorers reads scorers: a regular expression is a check, what a model judges a statement.
 func (r *reader) scorers(c *Case, list jsontape.Value) {
 	if list.Exists() && list.Kind() != jsontape.Array {
-		r.wrong(list, "case %s: scorers is not a list", c.ID)
+		r.wrong(list, `case %s: scorers is not a list; write [{"type": "regex", "pattern": "…"}]`, c.ID)
 	}
 	for one := range list.Elements() {
 		kind := one.TextOf("type")
@@ -344,7 +374,7 @@ func (r *reader) scorers(c *Case, list jsontape.Value) {
 // checks keeps ready checks; whoever applies them knows their kinds.
 func (r *reader) checks(c *Case, list jsontape.Value) {
 	if list.Exists() && list.Kind() != jsontape.Array {
-		r.wrong(list, "case %s: checks is not a list", c.ID)
+		r.wrong(list, `case %s: checks is not a list; write [{"contains": ["…"]}, {"matches": "…"}]`, c.ID)
 	}
 	for one := range list.Elements() {
 		if one.Kind() != jsontape.Object {
@@ -361,8 +391,8 @@ func (r *reader) checks(c *Case, list jsontape.Value) {
 
 // silentWords are how people mark cases in which the skill should not be used.
 var silentWords = []string{
-	"non-trigger", "non_trigger", "nontrigger", "no-trigger", "should-not-trigger", "should_not_trigger", "negative",
-	"restraint", "negative-trigger",
+	"non-trigger", "non_trigger", "nontrigger", "no-trigger", "should-not-trigger", "should_not_trigger",
+	"restraint", "anti-trigger", "anti_trigger",
 }
 
 func isSilent(value jsontape.Value) bool {
@@ -372,63 +402,11 @@ func isSilent(value jsontape.Value) bool {
 	if value.Get("negative").Kind() == jsontape.True {
 		return true
 	}
-	for _, key := range []string{"category", "type"} {
-		if slices.Contains(silentWords, strings.ToLower(strings.TrimSpace(value.TextOf(key)))) {
+	for _, key := range []string{"category", "type", "prompt_type", "kind"} {
+		word := strings.ToLower(strings.TrimSpace(value.TextOf(key)))
+		if slices.Contains(silentWords, word) || strings.HasPrefix(word, "negative") {
 			return true
 		}
 	}
 	return false
-}
-
-// Query is one query of a trigger test.
-type Query struct {
-	Text   string
-	Should bool // the skill should be used
-	Line   int
-}
-
-// ParseQueries reads a file of trigger queries. The error joins everything that is wrong.
-func ParseQueries(name string, source []byte) ([]Query, error) {
-	r, err := newReader(name, source)
-	if err != nil {
-		return nil, err
-	}
-	list := r.top
-	if list.Kind() == jsontape.Object {
-		for _, key := range []string{"queries", "trigger_queries", "evals"} {
-			if list = r.top.Get(key); list.Exists() {
-				break
-			}
-		}
-	}
-	if list.Kind() != jsontape.Array {
-		r.wrong(r.top, `want a list [{"query": "…", "should_trigger": true}, …], found the keys %s`,
-			strings.Join(memberNames(r.top), ", "))
-	}
-	var queries []Query
-	seen := map[string]int{}
-	for one := range list.Elements() {
-		q := Query{Text: r.text(one.Get("query")), Line: r.line(one)}
-		should := one.Get("should_trigger")
-		switch {
-		case strings.TrimSpace(q.Text) == "":
-			r.wrong(one, "there is no query")
-			continue
-		case should.Kind() != jsontape.True && should.Kind() != jsontape.False:
-			r.wrong(one, "should_trigger is missing: true or false")
-			continue
-		case seen[q.Text] > 0:
-			r.wrong(one, "the query is that of line %d too", seen[q.Text])
-			continue
-		case utf8.RuneCountInString(q.Text) > 20_000:
-			r.wrong(one, "the query is longer than 20000 characters")
-			continue
-		}
-		q.Should, seen[q.Text] = should.Kind() == jsontape.True, q.Line
-		queries = append(queries, q)
-	}
-	if len(queries) == 0 && len(r.problems) == 0 {
-		r.wrong(r.top, "there is no query")
-	}
-	return queries, errors.Join(r.problems...)
 }

@@ -36,6 +36,7 @@ func TestEvalsAreReadInEveryShape(t *testing.T) {
 		"should not trigger": {
 			`{"evals":[{"prompt":"p","should_trigger":false,"assertions":["a"]}]}`, "1|a|||true",
 		},
+		"a mark of another name": {`{"evals":[{"prompt":"p","kind":"negative_lookalike"}]}`, "1||||true"},
 		"any language, and a list alone": {
 			"\uFEFF" + `[{"id":"日本","prompt":"\uD83D\uDE00 é","assertions":["図に3か月"]}]`, "日本|図に3か月|||false",
 		},
@@ -75,7 +76,9 @@ func TestOtherLayoutsAreRefused(t *testing.T) {
 			"expected_behavior to assertions",
 		`{"cases":[{"input":"x","cmd":"y"}]}`:            "the keys cases; rename cases to evals, in each case input to prompt",
 		`{"a":1}`:                                        `the keys a; write {"skill_name"`,
-		`[{"query":"q","should_trigger":true}]`:          "fit skill trigger --queries evals.json",
+		`[{"query":"q","should_trigger":true}]`:          "name the file evals/queries.json, and run fit skill trigger",
+		`{"cases":[{"prompt":"p","assertions":["a"]}]}`:  "the keys cases; rename cases to evals",
+		`{"evals":[{"prompt":"p","checks":{"a":1}}]}`:    `checks is not a list; write [{"contains"`,
 		"{\"evals\":[\n{\"id\":1,\"input\":\"x\"},\n7]}": "evals.json:2: case 1 has no prompt; rename input to prompt",
 		`{"evals":[{"id":1,"prompt":"p"}]}`:              "case 1 has nothing to judge by",
 		`{"evals":[]}`:                                   "evals is empty",
@@ -201,6 +204,30 @@ func TestLintFindsWhatIsWrong(t *testing.T) {
 			},
 			"evals/evals.json:1 evals; evals/evals.json:1 evals",
 		},
+		"files beside the test cases, of the skill, and nowhere": {
+			map[string]string{
+				"SKILL.md": good, "evals/files/a.csv": "1", "examples/b.csv": "2",
+				"evals/evals.json": `{"evals":[{"prompt":"p","assertions":["a"],` +
+					"\n" + `"files":["files/a.csv",` + "\n" + `"examples/b.csv",` + "\n" + `"c.csv"]}]}`,
+			},
+			"evals/evals.json:4 evals; evals/evals.json:3 evals",
+		},
+		"an unread key in every case": {
+			map[string]string{
+				"SKILL.md": good,
+				"evals/evals.json": `{"evals":[{"prompt":"p","context":"c","assertions":["a"]},
+					{"prompt":"q","context":"c","assertions":[{"type":"regex","pattern":"x","text":"a"}]}]}`,
+			},
+			"evals/evals.json:1 evals; evals/evals.json:2 evals",
+		},
+		"examples and patterns": {
+			map[string]string{
+				"SKILL.md": good + "Write `[alt](image.png)`, read references/ns-*/all.md, look in /home/... and " +
+					"run `python3 scripts/a.py`.\n",
+				"scripts/a.py": "#!/usr/bin/env python3\n",
+			}, "",
+		},
+		"a skill below": {map[string]string{"skills/tables/SKILL.md": good}, "SKILL.md:0 skill-file"},
 	} {
 		_, root := tree(t, test.files)
 		var found []string

@@ -15,7 +15,6 @@ import (
 
 	"github.com/fit-eval/fit/internal/document"
 	"github.com/fit-eval/fit/internal/lazyregexp"
-	"github.com/fit-eval/fit/internal/tree"
 	"github.com/fit-eval/fit/redact"
 )
 
@@ -55,12 +54,6 @@ var Rules = map[string]string{
 	"unreadable":       "Every file can be read.",
 }
 
-// QueryFiles are the names that a file of trigger queries may have, relative to the skill.
-var QueryFiles = []string{
-	"evals/queries.json", "evals/trigger-queries.json", "evals/trigger_queries.json", "evals/trigger-evals.json",
-	"evals/trigger_eval.json", "evals/eval_queries.json",
-}
-
 // The bounds of the specification.
 const (
 	maxName          = 64
@@ -76,10 +69,11 @@ func Lint(root *os.Root, name string) []Finding {
 	text, err := ReadFile(root, FileName)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		l.add("skill-file", LevelError, FileName, 0, "there is no SKILL.md")
+		l.add("skill-file", LevelError, FileName, 0, "there is no SKILL.md%s", Elsewhere(root))
 	case err != nil:
 		l.add("skill-file", LevelError, FileName, 0, "%v", err)
 	default:
+		l.text = text
 		l.skillFile(text)
 	}
 	l.tests()
@@ -90,9 +84,28 @@ func Lint(root *os.Root, name string) []Finding {
 	return l.found
 }
 
+// Elsewhere names the skills below a directory that is none itself, as the end of a sentence.
+func Elsewhere(root *os.Root) string {
+	var found []string
+	for _, pattern := range []string{"*/" + FileName, "skills/*/" + FileName, ".claude/skills/*/" + FileName} {
+		names, _ := fs.Glob(root.FS(), pattern) // the patterns are good
+		for _, name := range names {
+			found = append(found, path.Dir(name))
+		}
+	}
+	switch len(found) {
+	case 0:
+		return ""
+	case 1:
+		return "; there is one in " + found[0]
+	}
+	return fmt.Sprintf("; there are %d below it, such as %s", len(found), found[0])
+}
+
 type linter struct {
 	root     *os.Root
 	name     string
+	text     []byte // of SKILL.md
 	redactor *redact.Redactor
 	found    []Finding
 }
@@ -125,7 +138,8 @@ func (l *linter) place(rule, level string, err error) {
 // frontKeys are the keys of the specification, and those that agents read beside them.
 var frontKeys = []string{
 	"name", "description", "license", "compatibility", "metadata", "allowed-tools", "disable-model-invocation",
-	"user-invocable", "argument-hint", "model", "context", "agent", "hooks",
+	"user-invocable", "argument-hint", "arguments", "model", "context", "agent", "hooks", "when_to_use", "effort", "paths",
+	"shell",
 }
 
 func (l *linter) skillFile(text []byte) {
@@ -191,7 +205,11 @@ func (l *linter) skillName(value any, line int) {
 		l.add("name", LevelError, FileName, line, "the name %q must have at most %d characters of a-z, 0-9 and -, no "+
 			"dash at the ends and no two in a row", name, maxName)
 	case name != l.name:
-		l.add("name-directory", LevelError, FileName, line, "the name %s differs from that of the directory, %s; "+
+		level := LevelError
+		if _, err := l.root.Lstat(".git"); err == nil {
+			level = levelWarning // a clone may have any name
+		}
+		l.add("name-directory", level, FileName, line, "the name %s differs from that of the directory, %s; "+
 			"rename one", name, l.name)
 	}
 }
@@ -217,9 +235,14 @@ func (l *linter) description(value any, line int) {
 }
 
 var (
+	inlineCode = lazyregexp.New("`[^`]*`")
 	linkTarget = lazyregexp.New(`\]\(([^)\s]+)\)`)
 	skillPath  = lazyregexp.New("(?:^|[\\s`\"'(])((?:\\./)?(?:scripts|references|assets)/" +
 		`[A-Za-z0-9_./-]*[A-Za-z0-9_-])`)
+	// interpreter matches a script behind the program that runs it.
+	interpreter = lazyregexp.New(`\b(?:ba|z)?(?:sh|python3?|node|bun|deno run|uv run|tsx|ruby|perl|pwsh|source)(?: -\S+)* ` +
+		`+["']?([A-Za-z0-9_./$\{}-]+)`)
+	placeholder  = lazyregexp.New(`(?i)[/\\](\.+|example|user(name)?|you|your-?name|name|me|someone)$`)
 	absolutePath = lazyregexp.New(`(/Users/[A-Za-z0-9_.-]+|/home/[A-Za-z0-9_.-]+|[A-Z]:\\Users\\[A-Za-z0-9_.-]+)`)
 )
 
@@ -236,12 +259,16 @@ func (l *linter) body(body string, before int) {
 		}
 		var targets []string
 		if !fenced {
-			for _, found := range linkTarget.Get().FindAllStringSubmatch(line, -1) {
+			plain := inlineCode.Get().ReplaceAllString(line, "")
+			for _, found := range linkTarget.Get().FindAllStringSubmatch(plain, -1) {
 				targets = append(targets, found[1])
 			}
 		}
-		for _, found := range skillPath.Get().FindAllStringSubmatch(line, -1) {
-			targets = append(targets, found[1])
+		for _, found := range skillPath.Get().FindAllStringSubmatchIndex(line, -1) {
+			if end := found[3]; end == len(line) || !strings.ContainsRune("*<{[$…", rune(line[end])) &&
+				!strings.HasPrefix(line[end:], "…") { // else it is a pattern
+				targets = append(targets, line[found[2]:end])
+			}
 		}
 		for _, target := range targets {
 			l.refersTo(target, before+i+1, seen)
@@ -296,60 +323,16 @@ func (l *linter) test(name, rule string) ([]byte, bool) {
 	return text, err == nil
 }
 
-// caseFiles warns of files of a case that are not in the skill; they may be in the repository.
+// caseFiles looks for the files of a case.
 func (l *linter) caseFiles(c *Case) {
 	for _, file := range c.Files {
-		if _, err := l.root.Stat(path.Clean(file.Text)); err != nil {
-			l.add("evals", levelWarning, EvalsFile, file.Line, "case %s: %s is not in the skill; it must be in its "+
-				"repository", c.ID, file.Text)
-		}
-	}
-}
-
-// files looks at every file of the skill.
-func (l *linter) files() {
-	walk := tree.Walk{MaxFiles: maxFiles, MaxBytes: maxTree}
-	err := walk.Each(l.root, func(_ *os.Root, e tree.Entry) error {
-		if !e.IsRegular() || e.Size > MaxFile || strings.HasPrefix(e.Path, ".git/") {
-			return nil
-		}
-		text, err := ReadFile(l.root, e.Path)
-		if err != nil {
-			l.add("unreadable", LevelError, e.Path, 0, "%v", err)
-			return nil
-		}
-		if bytes.HasPrefix(text, []byte("#!")) && e.Mode&0o100 == 0 {
-			l.add("not-executable", levelWarning, e.Path, 1, "it begins with #! and has no run bit; chmod +x it")
-		}
-		if bytes.IndexByte(text, 0) >= 0 {
-			return nil // not a text
-		}
-		l.lines(e.Path, string(text))
-		return nil
-	})
-	if errors.As(err, new(*tree.LimitError)) {
-		err = fmt.Errorf("the skill holds more than %d files or %d MiB", maxFiles, maxTree>>20)
-	}
-	if err != nil {
-		l.add("unreadable", LevelError, ".", 0, "%v", err)
-	}
-}
-
-func (l *linter) lines(file, text string) {
-	if l.redactor.String(text) != text {
-		at := 0
-		for i, line := range strings.Split(text, "\n") {
-			if l.redactor.String(line) != line {
-				at = i + 1
-				break
-			}
-		}
-		l.add("secret", LevelError, file, at, "it looks like a credential; remove it and revoke it")
-	}
-	for i, line := range strings.Split(text, "\n") {
-		if found := absolutePath.Get().FindString(line); found != "" {
-			l.add("absolute-path", levelWarning, file, i+1, "%s is a path of one machine", found)
-			return // one for each file is enough to see it
+		found, err := FindCaseFile(l.root.Name(), file.Text)
+		switch {
+		case err != nil:
+			l.add("evals", LevelError, EvalsFile, file.Line, "case %s: files: %s %v", c.ID, file.Text, err)
+		case found.OfSkill:
+			l.add("evals", levelWarning, EvalsFile, file.Line, "case %s: %s is part of the skill and not given without "+
+				"it; a file for both belongs below evals/", c.ID, file.Text)
 		}
 	}
 }

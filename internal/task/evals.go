@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -137,17 +136,15 @@ func (d *datasetLoader) caseFile(sample *Sample, c *skill.Case, file skill.State
 			Msg:  fmt.Sprintf("case %s: files: %s ", c.ID, file.Text) + fmt.Sprintf(format, args...),
 		}
 	}
-	name := path.Clean(filepath.ToSlash(file.Text))
-	if !filepath.IsLocal(filepath.FromSlash(name)) {
-		return wrong("leads out of the skill")
+	found, err := skill.FindCaseFile(d.real, file.Text)
+	if err != nil {
+		return wrong("%v", err)
 	}
-	from, inSkill := d.find(name)
-	switch {
-	case from == "":
-		return wrong("is neither in the skill nor in its repository")
-	case inSkill && name != "evals" && !strings.HasPrefix(name, "evals/"):
+	name := found.Name
+	if found.OfSkill {
 		d.family.Warnings = append(d.family.Warnings, fmt.Sprintf("%s:%d: case %s: %s is part of the skill: it comes "+
-			"with the skill and is not given without it", skill.EvalsFile, file.Line, c.ID, name))
+			"with the skill and is not given without it; a file for both belongs below evals/", skill.EvalsFile,
+			file.Line, c.ID, name))
 		return nil
 	}
 	to := name
@@ -157,14 +154,14 @@ func (d *datasetLoader) caseFile(sample *Sample, c *skill.Case, file skill.State
 			break
 		}
 	}
-	err := filepath.WalkDir(from, func(at string, e fs.DirEntry, err error) error {
+	err = filepath.WalkDir(found.From, func(at string, e fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
 		case e.Type().IsRegular() && len(sample.Files) >= maxCaseFiles:
 			return fmt.Errorf("holds more than %d files", maxCaseFiles)
 		case e.Type().IsRegular():
-			rel, _ := filepath.Rel(from, at) // at is below from
+			rel, _ := filepath.Rel(found.From, at) // at is below it
 			sample.Files = append(sample.Files, SampleFile{Path: path.Join(to, filepath.ToSlash(rel)), From: at})
 		}
 		return nil
@@ -174,27 +171,4 @@ func (d *datasetLoader) caseFile(sample *Sample, c *skill.Case, file skill.State
 	}
 	slices.SortFunc(sample.Files, func(a, b SampleFile) int { return strings.Compare(a.Path, b.Path) })
 	return nil
-}
-
-// find looks for a file or directory in the skill, and then in the repository that it is part of.
-func (d *datasetLoader) find(name string) (from string, inSkill bool) {
-	usable := func(path string) bool {
-		info, err := os.Lstat(path)
-		return err == nil && (info.Mode().IsRegular() || info.IsDir())
-	}
-	if own := filepath.Join(d.real, filepath.FromSlash(name)); usable(own) {
-		return own, true
-	}
-	for dir := d.real; ; dir = filepath.Dir(dir) {
-		if exists(filepath.Join(dir, ".git")) {
-			if shared := filepath.Join(dir, filepath.FromSlash(name)); usable(shared) {
-				rel, err := filepath.Rel(d.real, shared)
-				return shared, err == nil && filepath.IsLocal(rel)
-			}
-			return "", false
-		}
-		if filepath.Dir(dir) == dir {
-			return "", false
-		}
-	}
 }

@@ -197,8 +197,8 @@ func openTest(con *console.Console, registry *agent.Registry, opts *testOptions,
 		agents:   opts.agents,
 	}
 	if _, err := os.Stat(filepath.Join(dir, skill.FileName)); err != nil {
-		return nil, console.Usagef("%s is not the directory of a skill: there is no SKILL.md; fit skill init %s makes "+
-			"one", name, name)
+		return nil, console.Usagef("%s is not the directory of a skill: there is no SKILL.md%s; fit skill init %s "+
+			"makes one", name, elsewhere(dir), name)
 	}
 	if len(t.agents) == 0 {
 		t.agents = []string{""}
@@ -209,6 +209,16 @@ func openTest(con *console.Console, registry *agent.Registry, opts *testOptions,
 		}
 	}
 	return t, nil
+}
+
+// elsewhere names the skills below a directory that is none.
+func elsewhere(dir string) string {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return ""
+	}
+	defer root.Close()
+	return skill.Elsewhere(root)
 }
 
 // openCases reads the test cases and makes the directory of the iteration.
