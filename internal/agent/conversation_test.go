@@ -503,7 +503,8 @@ func TestAnEventThatIsNotAcceptableEndsTheRun(t *testing.T) {
 	endsAtAnEvent(t, false)
 }
 
-// TestWhatIsReportedAfterAnUnacceptableEventDoesNotCount: an agent may be done before it is stopped.
+// TestWhatIsReportedAfterAnUnacceptableEventDoesNotCount: an agent may be done before it is
+// stopped.
 func TestWhatIsReportedAfterAnUnacceptableEventDoesNotCount(t *testing.T) {
 	endsAtAnEvent(t, true)
 }

@@ -138,8 +138,8 @@ func (l *linter) place(rule, level string, err error) {
 // frontKeys are the keys of the specification, and those that agents read beside them.
 var frontKeys = []string{
 	"name", "description", "license", "compatibility", "metadata", "allowed-tools", "disable-model-invocation",
-	"user-invocable", "argument-hint", "arguments", "model", "context", "agent", "hooks", "when_to_use", "effort", "paths",
-	"shell",
+	"user-invocable", "argument-hint", "arguments", "model", "context", "agent", "hooks", "when_to_use", "effort",
+	"paths", "shell",
 }
 
 func (l *linter) skillFile(text []byte) {
@@ -331,8 +331,8 @@ func (l *linter) caseFiles(c *Case) {
 		case err != nil:
 			l.add("evals", LevelError, EvalsFile, file.Line, "case %s: files: %s %v", c.ID, file.Text, err)
 		case found.OfSkill:
-			l.add("evals", levelWarning, EvalsFile, file.Line, "case %s: %s is part of the skill and not given without "+
-				"it; a file for both belongs below evals/", c.ID, file.Text)
+			l.add("evals", levelWarning, EvalsFile, file.Line, "case %s: %s is part of the skill and not given "+
+				"without it; a file for both belongs below evals/", c.ID, file.Text)
 		}
 	}
 }

@@ -34,7 +34,8 @@ func TestWhatIsUnknownIsNoFailure(t *testing.T) {
 		!strings.Contains(without.String(), "an unknown number of tokens") {
 		t.Errorf("without: %s", without)
 	}
-	records = append(records, decided(ArmWith, "true", nil), decided(ArmWith, "true", &ledger.UsageJSON{InputTokens: 100}))
+	used := &ledger.UsageJSON{InputTokens: 100}
+	records = append(records, decided(ArmWith, "true", nil), decided(ArmWith, "true", used))
 	if got := summarise(records)[ArmWith].String(); got !=
 		"100% of the assertions pass, 0.0 s, 100 tokens (2 of 3 runs)" {
 		t.Errorf("with: %s", got)
