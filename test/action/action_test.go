@@ -72,6 +72,7 @@ type api struct {
 	mu       sync.Mutex
 	comments []string
 	calls    []string
+	hidden   bool // the list of comments is not shown
 }
 
 const token = "ghs_0123456789abcdefghijABCDEFGHIJ012345"
@@ -92,6 +93,8 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	switch path := r.URL.Path; {
+	case r.Method == http.MethodGet && a.hidden:
+		http.Error(w, "not now", http.StatusForbidden)
 	case r.Method == http.MethodGet && path == "/repos/you/project/issues/7/comments":
 		page, _ := strconv.Atoi(r.URL.Query().Get("page"))
 		found := []map[string]any{}
@@ -306,6 +309,14 @@ func TestThePullRequestGetsOneAnswer(t *testing.T) {
 			t.Errorf("%s: %v, %d bytes", name, err, len(content))
 		}
 	}
+	// Where the comments that are there cannot be read, none is added.
+	p.api.hidden = true
+	if out, err := p.step("Answer", inputs); err != nil || !strings.Contains(out, "the comment could not be written") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	if p.api.hidden = false; len(p.api.comments) != 106 {
+		t.Errorf("%d comments, calls %q", len(p.api.comments), p.api.calls)
+	}
 	// The gate is the only thing that fails the step.
 	inputs["gate"] = "--fail-on improved"
 	if out, err := p.step("Answer", inputs); err == nil {
@@ -318,13 +329,19 @@ func TestThePullRequestGetsOneAnswer(t *testing.T) {
 	}
 	t.Run("a fork without secrets", func(t *testing.T) {
 		inputs["output"] = "fork"
-		out, err := p.step("Measure", inputs)
+		out, err := p.step("Measure", inputs, "ANTHROPIC_API_KEY=")
 		if err != nil || !strings.Contains(out, "::notice::no key") ||
 			!strings.Contains(p.file("output"), "measured=no") {
 			t.Errorf("%v\n%s", err, out)
 		}
 		if _, err := os.Stat(filepath.Join(p.dir, "fork", "results", "results.jsonl")); err == nil {
 			t.Error("something was measured")
+		}
+	})
+	t.Run("a key of any vendor", func(t *testing.T) {
+		out, err := p.step("Measure", inputs, "OPENROUTER_API_KEY=x")
+		if err == nil || strings.Contains(out, "::notice::no key") {
+			t.Errorf("%v\n%s", err, out)
 		}
 	})
 	t.Run("a budget that ends it", func(t *testing.T) {
