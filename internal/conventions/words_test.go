@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -28,6 +29,8 @@ var translated = []struct {
 	{"%", regexp.MustCompile(`\d %(?:%|[.,;:)"\x60](?:\D|$)|$| (?:CI|of|interval|confidence)\b)`), "95%, without a space"},
 	{"includes no difference", regexp.MustCompile(`(?i)\bincludes no difference\b`), "includes zero"},
 	{"of 10", regexp.MustCompile(`(?i)\bin 8 of 10(?: such)? (?:cases|experiments)\b`), "at 80% power"},
+	{"of this size", regexp.MustCompile(`(?i)\bexperiment of this size(?: would have)? f(?:inds|ound)\b`),
+		"minimum detectable difference"},
 	{"looked at while", regexp.MustCompile(`(?i)\blooked at while it\b`), "sequential analysis"},
 	{"false claims", regexp.MustCompile(`(?i)\bmakes? false claims\b`), "inflates the false-positive rate"},
 	{"no spread", regexp.MustCompile(`(?i)\bno spread\b`), "zero variance"},
@@ -53,7 +56,7 @@ const glossary = "ARCHITECTURE.md"
 // TestPlainEnglish: what users and contributors read is plain, idiomatic English.
 func TestPlainEnglish(t *testing.T) {
 	walk(t, func(rel string) {
-		if !strings.HasSuffix(rel, ".go") && !strings.HasSuffix(rel, ".md") ||
+		if !slices.Contains([]string{".go", ".md", ".ts", ".tsx"}, filepath.Ext(rel)) ||
 			rel == "internal/conventions/words_test.go" || rel == glossary || strings.Contains(rel, "testdata/") {
 			return
 		}
@@ -73,6 +76,32 @@ func TestPlainEnglish(t *testing.T) {
 			}
 		}
 	})
+}
+
+// printed is a box of what a command prints.
+var printed = regexp.MustCompile("(?ms)^```text\n.*?^```$")
+
+// TestAPageHasOneNameForACommand: a reader types what the page typed before.
+func TestAPageHasOneNameForACommand(t *testing.T) {
+	pages, err := filepath.Glob("../../docs/*.md")
+	if err != nil || len(pages) == 0 {
+		t.Fatal(pages, err)
+	}
+	for _, page := range pages {
+		content, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		content = printed.ReplaceAll(content, nil)
+		for short, long := range map[string]string{
+			"fit-benchmark": "fit benchmark", "fit-harness": "fit harness", "fit-trace": "fit trace", "subq eval": "fit versus",
+		} {
+			one, other := regexp.MustCompile(`\b`+short+` [a-z]`), regexp.MustCompile(`\b`+long+` [a-z]`)
+			if one.Match(content) && other.Match(content) {
+				t.Errorf("%s has both %q and %q", page, short, long)
+			}
+		}
+	}
 }
 
 // TestGuidesHideNothing refuses set-up that a test would see and a reader would not: a guide works
