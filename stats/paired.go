@@ -100,9 +100,9 @@ type Comparison struct {
 	Wins   int `json:"wins"`
 	Losses int `json:"losses"`
 	Ties   int `json:"ties"`
-	// MDE is the smallest true difference that an experiment of this size finds in 80 of 100
-	// repetitions, the variance being known only from this one; above 1 if no difference of rates
-	// is found that often.
+	// MDE is the minimum detectable effect: the smallest true difference that an experiment of this
+	// size detects at 80% power, its variance being known only from this one; above 1 if no
+	// difference of rates is that large.
 	MDE float64 `json:"mde"`
 	// Ratio is true when Est is a mean difference of logarithms: exp(Est) is the ratio of geometric
 	// means.

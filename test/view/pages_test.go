@@ -14,6 +14,7 @@ type comparison struct {
 	Decision struct {
 		Sentence string  `json:"sentence"`
 		Effect   float64 `json:"effect"`
+		MDE      float64 `json:"mde"`
 	} `json:"decision"`
 	Tasks []struct {
 		TaskID string  `json:"taskId"`
@@ -71,7 +72,10 @@ func TestNumbersAreThoseOfTheCommands(t *testing.T) {
 			t.Errorf("%s: %q is not in %q", what, text, page.Overall)
 		}
 	}
-	for _, text := range []string{fmt.Sprintf("$%.2f and $%.2f spent", *want.CostA, *want.CostB)} {
+	for _, text := range []string{
+		fmt.Sprintf("$%.2f and $%.2f spent", *want.CostA, *want.CostB),
+		fmt.Sprintf("minimum detectable difference (80%% power): %.1f percentage points", 100*want.Decision.MDE),
+	} {
 		if !strings.Contains(page.Claim, text) {
 			t.Errorf("%q is not in %q", text, page.Claim)
 		}

@@ -93,8 +93,8 @@ With more than two arms the answer is one table, corrected for the number of com
 of arms that do not differ significantly.
 
 Arms are compared task by task. The answer is one of improved, regressed, equivalent (with --margin), not proven,
-insufficient, with an interval, what the difference costs, and the smallest difference that an experiment of this size
-would have found. It says in how many runs the models were given what was changed, and whether they opened it. A claim
+insufficient, with a confidence interval, the cost of the difference, and the minimum detectable difference (80%
+power). The treatment line counts the runs whose models were given what was changed, and those that opened it. A claim
 is withheld, with the reason, where something else changed during the experiment (drift), no run was given what its arm
 brings, an arm was given what only another brings, or runs were answered from the records of another experiment. Two
 directories, and results that fit did not run, are not one experiment: their numbers are shown, and nothing is claimed

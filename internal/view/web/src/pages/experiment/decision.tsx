@@ -228,10 +228,10 @@ function Price(props: { detail: ExperimentDetail }): JSX.Element | null {
   );
 }
 
-/** Beyond 100 points there is no difference that could be found. */
+/** Beyond 100 points there is no difference of rates that could be detected. */
 function detectable(mde: number): string {
-  if (mde > 1) return "an experiment of this size finds no difference";
-  return mde > 0 ? `an experiment of this size finds ${(100 * mde).toFixed(1)} points` : "";
+  if (mde > 1) return "the experiment is too small to detect any difference";
+  return mde > 0 ? `minimum detectable difference (80% power): ${(100 * mde).toFixed(1)} percentage points` : "";
 }
 
 function ratio(what: string, f: Factor | undefined): string {
