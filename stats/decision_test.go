@@ -91,6 +91,8 @@ func TestClaimRule(t *testing.T) {
 			"than the baseline; delivery unknown (95% CI",
 		},
 		"a detectable effect too large": {wonAndLost(6, 4, 2), DecideConfig{}, Insufficient, "the minimum detectable difference is 73.6"},
+		"no detectable effect": {wonAndLost(0, 0, 1), DecideConfig{}, Insufficient, "1 task where at least 10 are needed and the " +
+			"experiment is too small to detect any difference at 80% power; "},
 		"the same within a margin": {
 			wonAndLost(2, 2, 396),
 			DecideConfig{Margin: .05},

@@ -76,7 +76,7 @@ func insufficiency(comparison Comparison, words wording) []string {
 	case comparison.Interval == nil:
 		reasons = append(reasons, "the differences have zero variance, so no confidence interval can be computed")
 	case comparison.MDE >= undetectable && words.kind == Rate:
-		reasons = append(reasons, "no difference is detectable at 80% power")
+		reasons = append(reasons, "the experiment is too small to detect any difference at 80% power")
 	case comparison.MDE > MaxUsefulMDE:
 		reasons = append(reasons, "the minimum detectable difference is "+words.size(comparison.MDE))
 	}

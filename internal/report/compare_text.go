@@ -154,7 +154,7 @@ func (c *Comparison) unsureFacts() []string {
 // Detectable formats a minimum detectable difference of rates.
 func Detectable(difference float64) string {
 	if difference > 1 {
-		return "none"
+		return "none (experiment too small)"
 	}
 	return fmt.Sprintf("%.1f percentage points", 100*difference)
 }

@@ -10,6 +10,7 @@ import (
 	"io"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 
 	"github.com/fit-eval/fit/internal/display"
@@ -31,6 +32,8 @@ type output struct {
 	format string
 	style  jsonenc.Style
 	colour bool
+	// columns is how wide a line may be; 0 where a program reads the answer.
+	columns int
 	// explained is set when it was said why there is no record.
 	explained bool
 	// multi is set when more than one file was asked.
@@ -53,6 +56,9 @@ func (a *app) print(ctx context.Context, run func(*output) error) error {
 		w:      bufio.NewWriterSize(sink, 64<<10),
 		format: a.flags.format.Value,
 		colour: a.con.Colour(),
+	}
+	if a.con.StdoutIsTerminal() {
+		out.columns = a.con.Columns()
 	}
 	out.style = jsonenc.Style{Signatures: a.flags.signatures}
 	err := run(out)
@@ -197,7 +203,8 @@ func (o *output) group(file string) {
 	o.line(o.paint(bold, "# "+file))
 }
 
-// fields prints a record as one line per field. The lane is left out where there is none.
+// fields prints a record as one line per field, and on a terminal a field that takes more as lines
+// that fit. The lane is left out where there is none.
 func (o *output) fields(raw []byte) {
 	if len(raw) == 0 || raw[0] != '{' {
 		o.line(o.plain(raw))
@@ -208,7 +215,14 @@ func (o *output) fields(raw []byte) {
 			return
 		}
 		o.print(o.paint(dim, key+":") + " ")
-		o.line(o.plain(value))
+		text := o.plain(value)
+		if o.columns > 0 && len(key)+len(": ")+len(text) > o.columns {
+			if _, ok := jsonenc.Text(value); !ok {
+				text = display.Text(string(jsonenc.Style{Indent: 2}.AppendJSON(nil, value)))
+			}
+			text = "\n" + display.Fold("  "+strings.ReplaceAll(text, "\n", "\n  "), o.columns)
+		}
+		o.line(text)
 	})
 }
 
