@@ -354,6 +354,12 @@ func TestMistakesHaveAWayOut(t *testing.T) {
 		"fit fleet status nats://127.0.0.1:1":                                  "is fit fleet serve running there?",
 		"fit fleet work --fleet words.txt":                                     "words.txt holds no URL of a fleet",
 		"fit fleet key add x boss":                                             "must be coordinator, worker or observer",
+		"fit-benchmark plan family":                                            "fit-benchmark run --family family measures",
+		"fit-trace":                                                            "fit-trace: it needs a command: align",
+		"fit fleet":                                                            "fit: fleet needs a command: ",
+		"fit-trace entry trace.ndjson":                                         "fit-trace: entry takes FILE INDEX, but got",
+		"fit completion":                                                       "fit: completion takes bash|fish|zsh, but got nothing",
+		"fit-benchmark run --family named --agent builtin --runs 1000000000":   "× 1000000000 are more than 1000000 cells",
 		"fit demo --runs 0":                                                    "at least 1",
 	} {
 		t.Run(call, func(t *testing.T) {
@@ -372,6 +378,9 @@ func TestMistakesHaveAWayOut(t *testing.T) {
 				if utf8.RuneCountInString(line) > 81 && !toCopy.MatchString(line) {
 					t.Errorf("a line is wider than 80 columns: %q", line)
 				}
+			}
+			if strings.HasPrefix(said, args[0]+":\n") {
+				t.Errorf("the first line says nothing: %q", said)
 			}
 			said = folded.ReplaceAllString(said, " ")
 			switch {

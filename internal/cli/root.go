@@ -138,6 +138,9 @@ func Run(ctx context.Context, args []string, con *console.Console) int {
 	code := exitCode(ctx, err)
 	if err.Error() != "" {
 		message := withoutCalls(document.Explain(err), err)
+		if tree := programNames[name]; tree != "" { // its commands are named as the one that was typed
+			message = strings.ReplaceAll(message, "fit "+tree+" ", name+" ")
+		}
 		if code == console.ExitInterrupted && errors.Is(err, context.Canceled) {
 			message = "interrupted"
 		}
@@ -359,21 +362,22 @@ func describeArgs(command *cobra.Command, args []string, err error) error {
 		return err
 	}
 	_, takes, _ := strings.Cut(command.Use, " ")
+	name := console.Below(command)
 	switch {
 	case takes == "" && len(args) == 0:
 		return err
 	case takes == "" && command.Flag("task-text") != nil:
-		return fmt.Errorf("%s takes no arguments; name the task with --task-text %q", command.CommandPath(), args[0])
+		return fmt.Errorf("%s takes no arguments; name the task with --task-text %q", name, args[0])
 	case takes == "" && command.Flag("family") != nil:
-		return fmt.Errorf("%s takes no arguments; name the family with --family %q", command.CommandPath(), args[0])
+		return fmt.Errorf("%s takes no arguments; name the family with --family %q", name, args[0])
 	case takes == "":
-		return fmt.Errorf("%s takes no arguments, but got %q", command.CommandPath(), args[0])
+		return fmt.Errorf("%s takes no arguments, but got %q", name, args[0])
 	case takes == "A [B]":
-		return fmt.Errorf("%s takes A [B]: run directories, or DIR:ARM for one arm", command.CommandPath())
+		return fmt.Errorf("%s takes A [B]: run directories, or DIR:ARM for one arm", name)
 	case len(args) == 0:
-		return fmt.Errorf("%s takes %s, but got nothing", command.CommandPath(), takes)
+		return fmt.Errorf("%s takes %s, but got nothing", name, takes)
 	default:
-		return fmt.Errorf("%s takes %s, but got %s", command.CommandPath(), takes, strings.Join(quoted(args), " "))
+		return fmt.Errorf("%s takes %s, but got %s", name, takes, strings.Join(quoted(args), " "))
 	}
 }
 

@@ -137,12 +137,13 @@ func (g *Group) scoresSayMore() bool {
 	})
 }
 
-// WorthShowing leaves of ks those for which some task has enough runs, and that say more than the
-// pass rate does.
-func (r *Report) WorthShowing(ks []int) []int { return r.reached(ks, 2) }
-
-// reached leaves of ks those from least to the runs of the task with the most.
-func (r *Report) reached(ks []int, least int) []int {
+// WorthShowing leaves of ks those for which some task has enough runs, and if they were not asked
+// for, those that say more than the pass rate does.
+func (r *Report) WorthShowing(ks []int, asked bool) []int {
+	least := 2
+	if asked {
+		least = 1
+	}
 	most := 0
 	for i := range r.Groups {
 		for j := range r.Groups[i].Tasks {

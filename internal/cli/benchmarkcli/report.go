@@ -190,10 +190,9 @@ func runReport(ctx context.Context, con *console.Console, registry *agent.Regist
 	case formatHTML:
 		err = exportReport(ctx, con, registry, opts, dirs)
 	case console.FormatText:
-		if !opts.kChosen {
-			ks = built.WorthShowing(ks)
-		}
-		err = con.Folded(func(w io.Writer) error { return built.Text(w, ks) })
+		shown := built.WorthShowing(ks, opts.kChosen)
+		noteTooLarge(con, ks, shown, opts.kChosen)
+		err = con.Folded(func(w io.Writer) error { return built.Text(w, shown) })
 	case "markdown":
 		err = built.Markdown(con.Stdout, ks, opts.detail.Value)
 	case "junit":
@@ -207,6 +206,15 @@ func runReport(ctx context.Context, con *console.Console, registry *agent.Regist
 		return err
 	}
 	return opts.gates.check(built, &opts.proof)
+}
+
+// noteTooLarge says which pass@k were asked for and cannot be shown.
+func noteTooLarge(con *console.Console, ks, shown []int, asked bool) {
+	for _, k := range ks {
+		if asked && !slices.Contains(shown, k) {
+			fmt.Fprintf(con.Stderr, "note: pass@%d is not shown: no task has %s\n", k, report.Count(k, "run"))
+		}
+	}
 }
 
 // checkMetrics refuses, before anything is paid, a file that metrics cannot be appended to.

@@ -310,10 +310,8 @@ func (r *running) report(ctx context.Context, ks []int) (*report.Report, error) 
 		fmt.Fprintf(r.con.Stderr, "note: %v\n", err)
 	}
 	if r.textWanted() {
-		shown := ks
-		if !r.kChosen {
-			shown = built.WorthShowing(ks)
-		}
+		shown := built.WorthShowing(ks, r.kChosen)
+		noteTooLarge(r.con, ks, shown, r.kChosen)
 		print := func(w io.Writer) error { return printReport(w, built, comparison, shown) }
 		if err := r.con.Folded(print); err != nil {
 			return nil, err

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -11,7 +12,14 @@ import (
 
 // NeedsCommand is the mistake of calling a group of commands without naming one.
 func NeedsCommand(group *cobra.Command) error {
-	return Usagef("%s needs a command: %s", group.CommandPath(), commandNames(group))
+	return Usagef("%s needs a command: %s", Below(group), commandNames(group))
+}
+
+// Below is a command's name below the program's, which every error begins with. To a terminal a line
+// that names the program twice would look like a command to copy.
+func Below(command *cobra.Command) string {
+	_, name, _ := strings.Cut(command.CommandPath(), " ")
+	return cmp.Or(name, "it")
 }
 
 // UnknownCommand is the mistake of naming a command that the group does not have. The answer holds
@@ -19,7 +27,7 @@ func NeedsCommand(group *cobra.Command) error {
 func UnknownCommand(group *cobra.Command, typed string) error {
 	complaint := fmt.Sprintf("unknown command %q", typed)
 	if group.HasParent() {
-		complaint = fmt.Sprintf("%s has no command %q", group.CommandPath(), typed)
+		complaint = fmt.Sprintf("%s has no command %q", Below(group), typed)
 	}
 	if strings.ContainsAny(typed, "./") {
 		return Usagef("%s: name what to do first; the commands are %s", complaint, commandNames(group))

@@ -7,6 +7,7 @@ import (
 	"embed"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -92,8 +93,14 @@ func runOne(ctx context.Context, con *console.Console) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(con.Stdout, "A repository with a bug:  %s\nThe task:                 %s\nThe agent:                "+
-		"built-in, on a scripted model: no API key, no network\n\n", repo, task)
+	about := func(w io.Writer) error {
+		_, err := fmt.Fprintf(w, "A repository with a bug:  %s\nThe task:                 %s\nThe agent:                "+
+			"built-in, on a scripted model: no API key, no network\n\n", repo, task)
+		return err
+	}
+	if err := con.Folded(about); err != nil {
+		return err
+	}
 
 	tracePath := filepath.Join(dir, "trace.ndjson")
 	wiring, end := wire(con, tracePath)

@@ -48,7 +48,7 @@ func runPrompts(out *output, paths []string, lane string, asJSON bool) error {
 		}
 		all = append(all, found)
 	}
-	return out.print(func(w io.Writer) error {
+	return out.print(out.con.Stdout, func(w io.Writer) error {
 		switch {
 		case len(all) == 1 && asJSON:
 			return jsonenc.WriteIndented(w, all[0])

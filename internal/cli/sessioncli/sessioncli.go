@@ -80,12 +80,12 @@ func (o *output) cleaned(s *session.EnrichedSession) (*session.EnrichedSession, 
 }
 
 // print writes what was rendered, with nothing in it that a terminal would obey.
-func (o *output) print(render func(w io.Writer) error) error {
+func (o *output) print(to io.Writer, render func(w io.Writer) error) error {
 	var page bytes.Buffer
 	if err := render(&page); err != nil {
 		return err
 	}
-	_, err := o.con.Stdout.Write(display.JSON(o.clean(page.Bytes())))
+	_, err := to.Write(display.JSON(o.clean(page.Bytes())))
 	return err
 }
 
@@ -104,7 +104,7 @@ func newImport(out *output) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return out.print(func(w io.Writer) error { return writeJSON(w, sessions) })
+			return out.print(out.con.Stdout, func(w io.Writer) error { return writeJSON(w, sessions) })
 		},
 	}
 }
@@ -128,10 +128,15 @@ func runShow(out *output, path string, asJSON bool) error {
 	if err != nil {
 		return err
 	}
-	return out.print(func(w io.Writer) error {
-		if asJSON {
-			return writeJSON(w, sessions)
-		}
+	if asJSON {
+		return out.print(out.con.Stdout, func(w io.Writer) error { return writeJSON(w, sessions) })
+	}
+	return out.con.Folded(func(to io.Writer) error { return out.print(to, showing(out, sessions)) })
+}
+
+// showing renders sessions for people.
+func showing(out *output, sessions []*session.EnrichedSession) func(io.Writer) error {
+	return func(w io.Writer) error {
 		for i, s := range sessions {
 			if i > 0 {
 				if _, err := io.WriteString(w, "\n"); err != nil {
@@ -147,7 +152,7 @@ func runShow(out *output, path string, asJSON bool) error {
 			}
 		}
 		return nil
-	})
+	}
 }
 
 func newExport(out *output) *cobra.Command {

@@ -243,7 +243,11 @@ func (o *output) step(s query.Step) {
 	usage := "in:" + thousands(s.InputTokens) + " out:" + thousands(s.Output)
 	snippet := strings.ReplaceAll(display.FirstRunes(s.Text, 80), "\n", " ")
 	columns := display.PadColumns(display.Text(tools), 30) + " " + display.PadColumns(usage, 18)
-	o.line(o.index(s.Index) + " " + o.lane(s.Source) + columns + " " + display.Text(snippet))
+	line := o.index(s.Index) + " " + o.lane(s.Source) + columns + " " + display.Text(snippet)
+	if o.columns > 0 {
+		line = display.Fold(line, o.columns)
+	}
+	o.line(line)
 }
 
 func thousands(n int64) string {

@@ -248,7 +248,7 @@ func (a *app) reportEmpty(out *output, sink io.Writer) error {
 // note reports on standard error what could not be read, and lanes that are not there.
 func (a *app) note(t *query.Trace) {
 	for _, lane := range t.MissingLanes() {
-		fmt.Fprintf(a.con.Stderr, "%s has no lane %q; fit trace overview lists its lanes\n", t.Name(), lane)
+		fmt.Fprintf(a.con.Stderr, "%s has no lane %q; overview lists its lanes\n", t.Name(), lane)
 	}
 	p := t.Problems()
 	if p.NoEnd {
