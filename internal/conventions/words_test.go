@@ -44,7 +44,7 @@ var translated = []struct {
 	{"split evenly", regexp.MustCompile(`(?i)\bcan be split evenly\b`), "can tie"},
 	{"give another", regexp.MustCompile(`(?i)\bgive another --`), "choose another --"},
 	{"that is installed", regexp.MustCompile(`(?i)\bthe first that is installed\b`), "the first one installed"},
-	{"fit's own agent", regexp.MustCompile(`(?i)\bfit's own agent\b`), "the built-in agent"},
+	{"fit's own", regexp.MustCompile(`(?i)\bfit's own (?:\w+ ){0,2}agent\b`), "the built-in agent"},
 	{"opens from disk", regexp.MustCompile(`(?i)\ba page that opens from disk\b`), "a self-contained file"},
 	{" is no ", regexp.MustCompile(`\b(?:that|it|which|[)"'\x60]|%[qsv]"?) is no (?:address|URL|number|file|regular file|directory|JSON|` +
 		`array|object|duration|branch|name)\b`), "is not a"},

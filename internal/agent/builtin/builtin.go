@@ -50,7 +50,7 @@ func (a *Agent) id() session.AgentID {
 func (a *Agent) Info() agent.Info {
 	info := agent.Info{
 		ID:           a.id(),
-		Title:        "fit's own small coding agent",
+		Title:        "the small coding agent that is built into fit",
 		DefaultModel: model.Anthropic.Info().DefaultModel,
 		Protocols:    model.ProtocolNames(),
 		InstallHint:  "nothing: it is part of fit",

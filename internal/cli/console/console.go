@@ -115,6 +115,14 @@ func (c *Console) Folded(write func(io.Writer) error) error {
 	return err
 }
 
+// Foldedf prints a text as Folded does.
+func (c *Console) Foldedf(format string, args ...any) error {
+	return c.Folded(func(w io.Writer) error {
+		_, err := fmt.Fprintf(w, format, args...)
+		return err
+	})
+}
+
 // folds reports whether the lines of a stream must fit: it goes to a terminal, or COLUMNS is set.
 func (c *Console) folds(stream io.Writer) bool {
 	return isTerminal(stream) || c.Getenv("COLUMNS") != ""

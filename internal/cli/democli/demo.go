@@ -7,7 +7,6 @@ import (
 	"embed"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -93,12 +92,9 @@ func runOne(ctx context.Context, con *console.Console) error {
 	if err != nil {
 		return err
 	}
-	about := func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, "A repository with a bug:  %s\nThe task:                 %s\nThe agent:                "+
-			"built-in, on a scripted model: no API key, no network\n\n", repo, task)
-		return err
-	}
-	if err := con.Folded(about); err != nil {
+	err = con.Foldedf("A repository with a bug:  %s\nThe task:                 %s\nThe agent:                "+
+		"built-in, on a scripted model: no API key, no network\n\n", repo, task)
+	if err != nil {
 		return err
 	}
 

@@ -168,7 +168,7 @@ func runComparison(ctx context.Context, con *console.Console, opts experimentOpt
 	if opts.dir, err = privateDir(); err != nil {
 		return err
 	}
-	fmt.Fprintf(con.Stdout, `Did a change make the agent better?
+	err = con.Foldedf(`Did a change make the agent better?
 
 tasks    twelve small shell scripts with one bug each, graded by hidden tests
 agent    built-in agent on a scripted model with seeded randomness: no API key, no network (dollars are its tokens at list price)
@@ -176,6 +176,9 @@ before   a skill for repairing shell scripts
 after    %s
 
 `, opts.change())
+	if err != nil {
+		return err
+	}
 	if opts.view {
 		return showWhile(ctx, con, opts.dir, func(ctx context.Context) error { return measure(ctx, con, opts) })
 	}

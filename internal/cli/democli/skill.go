@@ -23,8 +23,11 @@ func runSkill(ctx context.Context, con *console.Console) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(con.Stdout, "From nothing to an answer: does a skill help, and is it opened when it should be?\n"+
+	err = con.Foldedf("From nothing to an answer: does a skill help, and is it opened when it should be?\n"+
 		"The built-in agent runs on a scripted model, in %s: no API key, no network.\n", dir)
+	if err != nil {
+		return err
+	}
 	inside := *con
 	inside.Dir = dir
 	// the results are signed with a key of their own, so that nothing is left in the user's home

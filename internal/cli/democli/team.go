@@ -41,9 +41,12 @@ func runTeam(ctx context.Context, con *console.Console) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(con.Stdout, "A facilitator and three participants, in %s\nThe task: %sEach is a separate agent; "+
+	err = con.Foldedf("A facilitator and three participants, in %s\nThe task: %sEach is a separate agent; "+
 		"they talk through tools served over MCP. They run on a scripted model, without an API key or a network.\n\n",
 		project, task)
+	if err != nil {
+		return err
+	}
 
 	tracePath := filepath.Join(dir, "trace.ndjson")
 	wiring, end := wire(con, tracePath)
