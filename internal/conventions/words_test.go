@@ -94,7 +94,10 @@ func TestAPageHasOneNameForACommand(t *testing.T) {
 		}
 		content = printed.ReplaceAll(content, nil)
 		for short, long := range map[string]string{
-			"fit-benchmark": "fit benchmark", "fit-harness": "fit harness", "fit-trace": "fit trace", "subq eval": "fit versus",
+			"fit-benchmark": "fit benchmark",
+			"fit-harness":   "fit harness",
+			"fit-trace":     "fit trace",
+			"subq eval":     "fit versus",
 		} {
 			one, other := regexp.MustCompile(`\b`+short+` [a-z]`), regexp.MustCompile(`\b`+long+` [a-z]`)
 			if one.Match(content) && other.Match(content) {

@@ -186,8 +186,8 @@ func (p *Plan) Seal() error {
 	case p.Runs < 1:
 		return errors.New("an experiment needs at least one run")
 	case p.Runs > maxCells/len(p.Tasks)/len(p.Arms):
-		return fmt.Errorf("tasks × arms × runs: %d × %d × %d are more than %d cells; split the experiment", len(p.Tasks),
-			len(p.Arms), p.Runs, maxCells)
+		return fmt.Errorf("tasks × arms × runs: %d × %d × %d are more than %d cells; split the experiment",
+			len(p.Tasks), len(p.Arms), p.Runs, maxCells)
 	}
 	slices.SortFunc(p.Tasks, func(a, b PlannedTask) int { return strings.Compare(a.ID, b.ID) })
 	p.groupTasks()

@@ -19,7 +19,7 @@ const (
 // Markdown writes the report as Markdown, for step summaries and comments. Full detail needs a
 // report that was built with the single runs.
 func (r *Report) Markdown(w io.Writer, k []int, detail string) error {
-	m := &markdown{k: r.WorthShowing(k, true)}
+	m := &markdown{k: r.WorthShowing(k, 1)}
 	full := detail != Compact && len(r.Groups) > 0
 	if full {
 		m.line("# Benchmark report\n")

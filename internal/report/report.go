@@ -19,6 +19,8 @@ const Version = 1
 // Input is the input of a report.
 type Input struct {
 	Records []ledger.Record
+	// Directories name experiments by where they are, if there are several.
+	Directories map[string]string
 	// Planned is the size of the experiment; nil is unknown.
 	Planned *Planned
 	// Unplanned says why Planned is unknown; nothing is claimed then, because runs may be missing.
@@ -213,7 +215,7 @@ func Build(in Input) (*Report, error) {
 			}
 		}
 	}
-	r.nameGroups(in.Planned)
+	r.nameGroups(in.Planned, in.Directories)
 	r.markDrift()
 	if err := r.control(in.Planned); err != nil {
 		return nil, err
@@ -376,7 +378,7 @@ func provenanceOf(records []ledger.Record) Provenance {
 
 // nameGroups gives groups that share the name of their arm distinct names, and sorts groups in the
 // order of the plan.
-func (r *Report) nameGroups(planned *Planned) {
+func (r *Report) nameGroups(planned *Planned, directories map[string]string) {
 	count := map[string]int{}
 	for _, g := range r.Groups {
 		count[g.Name]++
@@ -384,7 +386,7 @@ func (r *Report) nameGroups(planned *Planned) {
 	for i := range r.Groups {
 		g := &r.Groups[i]
 		if count[g.Provenance.Arm] > 1 {
-			g.Name = fmt.Sprintf("%s (%s)", g.Provenance.Arm, distinguishing(r.Groups, i))
+			g.Name = fmt.Sprintf("%s (%s)", g.Provenance.Arm, distinguishing(r.Groups, i, directories))
 			g.Warnings = append(g.Warnings,
 				fmt.Sprintf("arm %s was measured under different conditions; its results are not mixed",
 					g.Provenance.Arm))
@@ -399,11 +401,11 @@ func (r *Report) nameGroups(planned *Planned) {
 
 // distinguishing names the first condition in which a group differs from another group of the same
 // arm.
-func distinguishing(groups []Group, at int) string {
+func distinguishing(groups []Group, at int, directories map[string]string) string {
 	own := groups[at].Provenance
 	fields := func(p Provenance) []string {
 		return []string{
-			p.Experiment, p.Model, p.Agent + " " + p.AgentVersion, p.SkillSetHash, p.FamilyRevision,
+			cmp.Or(directories[p.Experiment], p.Experiment), p.Model, p.Agent + " " + p.AgentVersion, p.SkillSetHash, p.FamilyRevision,
 			p.ArmHash,
 		}
 	}

@@ -219,6 +219,14 @@ func TestWhatWasMeasuredDifferentlyIsNotMixed(t *testing.T) {
 		t.Errorf("%+v", r.Groups)
 	}
 	wantIn(t, strings.Join(r.Groups[0].Warnings, "\n"), "different conditions")
+	other.Experiment = "elsewhere"
+	r = build(t, Input{
+		Records:     []ledger.Record{run("a", 0, ledger.Pass), other},
+		Directories: map[string]string{run("a", 0, ledger.Pass).Experiment: "june", "elsewhere": "july"},
+	})
+	if len(r.Groups) != 2 || r.Groups[0].Name != "default (june)" || r.Groups[1].Name != "default (july)" {
+		t.Errorf("%+v", r.Groups)
+	}
 }
 
 func TestWarnings(t *testing.T) {

@@ -137,13 +137,9 @@ func (g *Group) scoresSayMore() bool {
 	})
 }
 
-// WorthShowing leaves of ks those for which some task has enough runs, and if they were not asked
-// for, those that say more than the pass rate does.
-func (r *Report) WorthShowing(ks []int, asked bool) []int {
-	least := 2
-	if asked {
-		least = 1
-	}
+// WorthShowing leaves of ks those from least to the runs of the task with the most. From 2 on they
+// say more than the pass rate does.
+func (r *Report) WorthShowing(ks []int, least int) []int {
 	most := 0
 	for i := range r.Groups {
 		for j := range r.Groups[i].Tasks {

@@ -195,7 +195,7 @@ function block(content: any) {
 const identifier = (name: string) => name.replace(/[^A-Za-z0-9_-]/g, "_");
 
 // holdAfter keeps the model from being asked once more when a prompt has had its turns. Whoever drives the program sees the same events, says so and aborts; but
-// by then the next turn may have been under way, tools and all. A failed attempt is not a turn: asking again after the same tool result is the same turn.
+// by then the next turn may have been in flight, tools and all. A failed attempt is not a turn: asking again after the same tool result is the same turn.
 function holdAfter(pi: any, maxTurns: number) {
   const answered = new Set<string>();
   pi.on("before_agent_start", async () => answered.clear());

@@ -190,8 +190,7 @@ func runReport(ctx context.Context, con *console.Console, registry *agent.Regist
 	case formatHTML:
 		err = exportReport(ctx, con, registry, opts, dirs)
 	case console.FormatText:
-		shown := built.WorthShowing(ks, opts.kChosen)
-		noteTooLarge(con, ks, shown, opts.kChosen)
+		shown := shownOf(con, built, ks, opts.kChosen)
 		err = con.Folded(func(w io.Writer) error { return built.Text(w, shown) })
 	case "markdown":
 		err = built.Markdown(con.Stdout, ks, opts.detail.Value)
@@ -208,13 +207,18 @@ func runReport(ctx context.Context, con *console.Console, registry *agent.Regist
 	return opts.gates.check(built, &opts.proof)
 }
 
-// noteTooLarge says which pass@k were asked for and cannot be shown.
-func noteTooLarge(con *console.Console, ks, shown []int, asked bool) {
+// shownOf leaves of ks those that text shows, and says which were asked for and are not shown.
+func shownOf(con *console.Console, built *report.Report, ks []int, asked bool) []int {
+	if !asked {
+		return built.WorthShowing(ks, 2)
+	}
+	shown := built.WorthShowing(ks, 1)
 	for _, k := range ks {
-		if asked && !slices.Contains(shown, k) {
+		if !slices.Contains(shown, k) {
 			fmt.Fprintf(con.Stderr, "note: pass@%d is not shown: no task has %s\n", k, report.Count(k, "run"))
 		}
 	}
+	return shown
 }
 
 // checkMetrics refuses, before anything is paid, a file that metrics cannot be appended to.

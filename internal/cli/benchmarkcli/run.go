@@ -310,8 +310,7 @@ func (r *running) report(ctx context.Context, ks []int) (*report.Report, error) 
 		fmt.Fprintf(r.con.Stderr, "note: %v\n", err)
 	}
 	if r.textWanted() {
-		shown := built.WorthShowing(ks, r.kChosen)
-		noteTooLarge(r.con, ks, shown, r.kChosen)
+		shown := shownOf(r.con, built, ks, r.kChosen)
 		print := func(w io.Writer) error { return printReport(w, built, comparison, shown) }
 		if err := r.con.Folded(print); err != nil {
 			return nil, err

@@ -214,15 +214,17 @@ func (o *output) fields(raw []byte) {
 		if key == "source" && string(value) == "null" {
 			return
 		}
-		o.print(o.paint(dim, key+":") + " ")
+		o.print(o.paint(dim, key+":"))
 		text := o.plain(value)
 		if o.columns > 0 && len(key)+len(": ")+len(text) > o.columns {
 			if _, ok := jsonenc.Text(value); !ok {
 				text = display.Text(string(jsonenc.Style{Indent: 2}.AppendJSON(nil, value)))
 			}
-			text = "\n" + display.Fold("  "+strings.ReplaceAll(text, "\n", "\n  "), o.columns)
+			o.line("")
+			o.line(display.Fold("  "+strings.ReplaceAll(text, "\n", "\n  "), o.columns))
+			return
 		}
-		o.line(text)
+		o.line(" " + text)
 	})
 }
 

@@ -156,18 +156,19 @@ func (all *Results) Build(ctx context.Context, auditor Auditor, ks []int, detail
 		all.Signers(nil)
 	}
 	built, err := report.Build(report.Input{
-		Records:    all.Records,
-		Planned:    all.Planned,
-		Unplanned:  all.unplanned(),
-		Findings:   findings,
-		Unexamined: unexamined,
-		Skipped:    len(all.Problems),
-		K:          ks,
-		Detail:     detail,
-		Labels:     all.Labels,
-		Probes:     &all.Probes,
-		Allow:      all.Allow,
-		Signed:     all.signing,
+		Records:     all.Records,
+		Directories: all.directories(),
+		Planned:     all.Planned,
+		Unplanned:   all.unplanned(),
+		Findings:    findings,
+		Unexamined:  unexamined,
+		Skipped:     len(all.Problems),
+		K:           ks,
+		Detail:      detail,
+		Labels:      all.Labels,
+		Probes:      &all.Probes,
+		Allow:       all.Allow,
+		Signed:      all.signing,
 	})
 	if err != nil {
 		return nil, err
@@ -179,6 +180,25 @@ func (all *Results) Build(ctx context.Context, auditor Auditor, ks []int, detail
 		}
 	}
 	return built, nil
+}
+
+// directories names each experiment by the directory it is in, as far as that tells it from others.
+func (all *Results) directories() map[string]string {
+	names, bases := map[string]string{}, map[string]int{}
+	for i := range all.Ledgers {
+		records, dir := all.Ledgers[i].Contents.Records, filepath.Dir(all.Ledgers[i].Path)
+		if len(records) == 0 || names[records[0].Experiment] != "" {
+			continue
+		}
+		names[records[0].Experiment] = dir
+		bases[filepath.Base(dir)]++
+	}
+	for id, dir := range names {
+		if bases[filepath.Base(dir)] == 1 {
+			names[id] = filepath.Base(dir)
+		}
+	}
+	return names
 }
 
 // Signers looks at the signatures of the ledgers. The key is the user's; nil where there is none.

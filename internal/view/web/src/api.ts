@@ -65,7 +65,7 @@ async function thaw(stored: unknown): Promise<unknown> {
   return new Response(stream).json();
 }
 
-/** Reports whether an answer can be had: an exported file holds only some. */
+/** Reports whether an answer is available: an exported file holds only some. */
 export function has(address: string): boolean {
   return !frozen || frozen.responses[address] !== undefined;
 }
