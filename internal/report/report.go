@@ -405,8 +405,8 @@ func distinguishing(groups []Group, at int, directories map[string]string) strin
 	own := groups[at].Provenance
 	fields := func(p Provenance) []string {
 		return []string{
-			cmp.Or(directories[p.Experiment], p.Experiment), p.Model, p.Agent + " " + p.AgentVersion, p.SkillSetHash, p.FamilyRevision,
-			p.ArmHash,
+			cmp.Or(directories[p.Experiment], p.Experiment), p.Model, p.Agent + " " + p.AgentVersion, p.SkillSetHash,
+			p.FamilyRevision, p.ArmHash,
 		}
 	}
 	mine := fields(own)
