@@ -286,6 +286,10 @@ func TestArchivesCannotLeaveTheirDirectory(t *testing.T) {
 		"device":         {{Name: "x", Typeflag: tar.TypeChar}},
 		"hard link":      {{Name: "x", Typeflag: tar.TypeLink, Linkname: "/etc/passwd"}},
 		"hard link over": {{Name: "x", Typeflag: tar.TypeLink, Linkname: "../../etc/passwd"}},
+		"hard link to a link": {
+			{Name: "l", Typeflag: tar.TypeSymlink, Linkname: "/etc/passwd"},
+			{Name: "x", Typeflag: tar.TypeLink, Linkname: "l"},
+		},
 		"same name": {
 			{Name: "x", Typeflag: tar.TypeReg, Mode: 0o600},
 			{Name: "x", Typeflag: tar.TypeReg, Mode: 0o600},

@@ -15,7 +15,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/fit-eval/fit/ledger"
 )
 
 // proof shows that the peer was given an attempt.
@@ -217,4 +220,107 @@ func TestFalseReportsDoNotDrownTrueOnes(t *testing.T) {
 			t.Errorf("the coordinator says %s", shorten(said))
 		}
 	})
+}
+
+// Who says again and again that attempts were interrupted does not have them paid for without end.
+func TestInterruptionsAreCounted(t *testing.T) {
+	onBothServers(t, func(t *testing.T, w *world, enemy *peer) {
+		coordinator := w.benchmark(nil, size{runs: 1}, "fleet", "--fleet", w.url)
+		of := enemy.pool()
+		for i := 0; !strings.Contains(coordinator.out.String(), "attempts at this cell were interrupted"); i++ {
+			got := enemy.take(of)
+			enemy.send(of.Run, got.name, map[string]any{
+				"record": map[string]any{"verdict": "error", "errorClass": "interrupted", "errorMessage": "no"},
+				"ticket": got.Ticket, "nonce": fmt.Sprintf("%016x", i),
+			})
+			_ = got.message.Ack()
+			if i > 40 {
+				t.Fatalf("%d attempts were interrupted", i)
+			}
+		}
+		w.work(w.machine(1, 0))
+		<-coordinator.over
+		records, _ := w.counted("fleet")
+		for _, r := range records {
+			if r.Worker != "w1" || r.Verdict == ledger.Error {
+				t.Errorf("%s: %s by %s", r.Key(), r.Verdict, r.Worker)
+			}
+		}
+		if code := coordinator.cmd.ProcessState.ExitCode(); len(records) != 4 || code != 0 {
+			t.Errorf("%d cells count, exit code %d", len(records), code)
+		}
+	})
+}
+
+// A key that fills the list of workers keeps nobody from joining, and no experiment from its end.
+func TestTheListOfWorkersIsNotFilled(t *testing.T) {
+	onBothServers(t, func(t *testing.T, w *world, enemy *peer) {
+		coordinator := w.benchmark(nil, size{runs: 1}, "fleet", "--fleet", w.url)
+		enemy.pool()
+		sent, large := 0, make([]byte, 255<<10)
+		end := until(t, 200*time.Millisecond, func() {
+			for range 40 {
+				sent++
+				if err := enemy.nc.Publish(fmt.Sprintf("$KV.fit-workers.%s.n%d", enemy.key, sent), large); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+		defer end()
+		coordinator.says("key " + enemy.key + " fills the list of workers")
+		w.finish(coordinator)
+	})
+}
+
+// What one key answers to the question whether models reply keeps no experiment from beginning, and
+// uses up no budget.
+func TestOneKeyDoesNotSpoilTheProbe(t *testing.T) {
+	onBothServers(t, func(t *testing.T, w *world, enemy *peer) {
+		friend := join(t, w.worker) // it is there, and does nothing
+		end := until(t, time.Second, func() {
+			about := `{"protocol":2,"name":"friend","fit":"1.2.3","slots":1,"agents":{"builtin":"1.2.3"},` +
+				`"isolation":["bwrap","none"]}`
+			if err := friend.nc.Publish("$KV.fit-workers."+friend.key+".friend", []byte(about)); err != nil {
+				t.Error(err)
+			}
+		})
+		defer end()
+		coordinator := w.benchmark(nil, size{runs: 1}, "fleet", "--fleet", w.url, "--no-probe=false", "--max-cost-usd",
+			"5")
+		of := enemy.pool()
+		for i, answer := range []map[string]any{
+			{"error": "no model \x1b[31m"}, {"probes": []any{map[string]any{"who": "a", "costUsd": 1e300}}},
+		} {
+			got := enemy.take(of)
+			answer["ticket"], answer["nonce"] = got.Ticket, fmt.Sprintf("%016x", i)
+			enemy.send(of.Run, "probe/"+of.Name, answer)
+			eventually(t, "the answer is refused", func() bool {
+				return strings.Count(coordinator.out.String(), "was refused") > i
+			})
+			_ = got.message.Ack()
+		}
+		end()
+		w.finish(coordinator)
+	})
+}
+
+// A header of an announcement does not remove those of others.
+func nobodyIsRemoved(t *testing.T, w *world, enemy *peer) {
+	t.Helper()
+	subject := "$KV.fit-workers.coordinator.x"
+	owner := join(t, w.url)
+	if _, err := owner.js.Publish(t.Context(), subject, []byte("{}")); err != nil {
+		t.Fatal(err)
+	}
+	wipe := nats.NewMsg("$KV.fit-workers." + enemy.key + ".wipe")
+	wipe.Data = []byte("{}")
+	wipe.Header.Set("Nats-Rollup", "all")
+	_, _ = enemy.nc.RequestMsg(wipe, 5*time.Second) // whatever the hub answers
+	stream, err := owner.js.Stream(t.Context(), "KV_fit-workers")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := stream.GetLastMsgForSubject(t.Context(), subject); err != nil {
+		t.Errorf("the announcement of another one is gone: %v", err)
+	}
 }

@@ -1,14 +1,13 @@
 package fleet
 
 import (
+	"archive/tar"
 	"bytes"
 	"encoding/json"
 	"fmt"
 	"io/fs"
-	"net"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -71,6 +70,7 @@ func TestAPeerHasTheRightsOfItsRole(t *testing.T) {
 		if _, err := enemy.js.Publish(t.Context(), "$KV.fit-workers."+enemy.key+".loud", content); err != nil {
 			t.Error(err)
 		}
+		nobodyIsRemoved(t, w, enemy)
 		heard := make(chan *nats.Msg, 1000)
 		for _, subject := range []string{">", "fit.work.>", "fit.done.>", "_INBOX.>", "$O.>", "$JS.>"} {
 			if _, err := enemy.nc.ChanSubscribe(subject, heard); err != nil {
@@ -208,6 +208,39 @@ func TestResultsAreBounded(t *testing.T) {
 			t.Helper()
 			content, hash := packed(t, map[string]string{"agent.ndjson": "-> /etc/passwd", "cwd/x": "1"})
 			return map[string]any{"record": of.passed(name), "tree": content, "sha256": hash}
+		},
+		"a hard link to a symlink": func(t *testing.T, of pool, name string) map[string]any {
+			t.Helper()
+			content, hash := archived(t, tar.Header{Name: "cwd/", Typeflag: tar.TypeDir, Mode: 0o755},
+				tar.Header{Name: "cwd/x", Typeflag: tar.TypeSymlink, Linkname: "/etc/passwd"},
+				tar.Header{Name: "agent.ndjson", Typeflag: tar.TypeLink, Linkname: "cwd/x"})
+			return map[string]any{"record": of.passed(name), "tree": content, "sha256": hash}
+		},
+		"a file behind a symlink": func(t *testing.T, of pool, name string) map[string]any {
+			t.Helper()
+			content, hash := packed(t, map[string]string{"agent.ndjson": "{}\n", "cwd/x": "-> /etc"})
+			record := of.passed(name)
+			record["diffPath"] = name + "/cwd/x/passwd"
+			return map[string]any{"record": record, "tree": content, "sha256": hash}
+		},
+		"no work": func(t *testing.T, of pool, name string) map[string]any { // so that nobody can grade it again
+			t.Helper()
+			content, hash := packed(t, map[string]string{"agent.ndjson": "{}\n"})
+			return map[string]any{"record": of.passed(name), "tree": content, "sha256": hash}
+		},
+		"a container": func(t *testing.T, of pool, name string) map[string]any { // the same
+			t.Helper()
+			content, hash := packed(t, map[string]string{"agent.ndjson": "{}\n", "cwd/answer.txt": "41\n"})
+			record := of.passed(name)
+			record["container"] = map[string]any{}
+			return map[string]any{"record": record, "tree": content, "sha256": hash}
+		},
+		"a score": func(t *testing.T, of pool, name string) map[string]any {
+			t.Helper()
+			content, hash := packed(t, map[string]string{"agent.ndjson": "{}\n", "cwd/answer.txt": "42\n"})
+			record := of.passed(name)
+			record["score"] = 1e300
+			return map[string]any{"record": record, "tree": content, "sha256": hash}
 		},
 		"a fortune": func(t *testing.T, of pool, name string) map[string]any {
 			t.Helper()
@@ -445,36 +478,6 @@ func TestAWorkerDemandsIsolation(t *testing.T) {
 			t.Errorf("it ran %s", records)
 		}
 	})
-}
-
-// A server that asks nobody who they are is none for a fleet: an agent in its sandbox could forge
-// its own pass.
-func TestAServerWithoutAuthenticationIsRefused(t *testing.T) {
-	program, port := testenv.NeedTool(t, "nats-server"), testenv.FreePort(t)
-	w := newWorld(t)
-	server := exec.Command(program, "-js", "-sd", filepath.Join(w.dir, "store"), "-a", "127.0.0.1", "-p", port)
-	if err := server.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = server.Process.Kill(); _ = server.Wait() })
-	eventually(t, "the server listens", func() bool {
-		conn, err := net.Dial("tcp", "127.0.0.1:"+port)
-		if err == nil {
-			_ = conn.Close()
-		}
-		return err == nil
-	})
-	at := "nats://127.0.0.1:" + port
-	refused := w.start(nil, nil, "fleet", "serve", "--nats", at)
-	<-refused.over
-	if said := refused.out.String(); !strings.Contains(said, "asks nobody who they are") {
-		t.Errorf("it says %s", said)
-	}
-	accepted := w.start(nil, nil, "fleet", "serve", "--nats", at, "--insecure")
-	<-accepted.over
-	if said := accepted.out.String(); !strings.Contains(said, "the cluster is ready") {
-		t.Errorf("it says %s", said)
-	}
 }
 
 // A token on the command line is not there for long, and a revoked key is refused.

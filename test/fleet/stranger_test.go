@@ -6,10 +6,12 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/fit-eval/fit/internal/testenv"
 	"github.com/fit-eval/fit/ledger"
 )
 
@@ -66,4 +68,60 @@ timeout 5 cat <&3' >said.txt 2>&1
 			t.Errorf("%d cells count", len(records))
 		}
 	})
+}
+
+// A server that asks nobody who they are is none for a fleet: an agent in its sandbox could forge
+// its own pass. Nor is one that others can listen to.
+func TestAnInsecureServerIsRefused(t *testing.T) {
+	w := newWorld(t)
+	w.family(1)
+	for want, c := range map[string]struct{ host, user string }{
+		"asks nobody who they are": {host: "127.0.0.1"},
+		"it has no TLS":            {w.address, "fleet:wrong-horse@"},
+	} {
+		if c.user != "" && !w.private {
+			continue // it has only the loopback interface
+		}
+		at := "nats://" + c.user + w.externalServer(c.host, c.user)
+		for _, args := range [][]string{
+			{"fleet", "serve", "--nats", at}, {"fleet", "work", "--fleet", at}, {"fleet", "status", at},
+			{"benchmark", "run", "--family", "family", "--arm", "a=agent:builtin", "--output", "out", "--fleet", at},
+		} {
+			refused := w.start(nil, nil, args...)
+			<-refused.over
+			said := refused.out.String()
+			if !strings.Contains(said, want) || refused.cmd.ProcessState.ExitCode() == 0 || strings.Contains(said, "horse") {
+				t.Errorf("%v says %s", args[:2], said)
+			}
+		}
+		accepted := w.start(nil, nil, "fleet", "serve", "--nats", at, "--insecure")
+		<-accepted.over
+		if said := accepted.out.String(); !strings.Contains(said, "the cluster is ready") {
+			t.Errorf("it says %s", said)
+		}
+	}
+}
+
+// externalServer starts a NATS server without TLS, with a user or none, and returns its address.
+func (w *world) externalServer(host, user string) string {
+	w.t.Helper()
+	program, port := testenv.NeedTool(w.t, "nats-server"), testenv.FreePort(w.t)
+	args := []string{"-js", "-sd", filepath.Join(w.dir, "store"+port), "-a", host, "-p", port}
+	if name, password, found := strings.Cut(strings.TrimSuffix(user, "@"), ":"); found {
+		args = append(args, "--user", name, "--pass", password)
+	}
+	server := exec.Command(program, args...)
+	if err := server.Start(); err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() { _ = server.Process.Kill(); _ = server.Wait() })
+	at := net.JoinHostPort(host, port)
+	eventually(w.t, "the server listens", func() bool {
+		conn, err := net.Dial("tcp", at)
+		if err == nil {
+			_ = conn.Close()
+		}
+		return err == nil
+	})
+	return at
 }

@@ -8,15 +8,20 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/fit-eval/fit/internal/experiment"
 	"github.com/fit-eval/fit/internal/experiment/local"
+	"github.com/fit-eval/fit/internal/sandbox"
 	"github.com/fit-eval/fit/internal/scratch"
+	"github.com/fit-eval/fit/internal/tree"
 	"github.com/fit-eval/fit/ledger"
 )
 
@@ -49,6 +54,7 @@ func (e *Executor) acceptResult(ctx context.Context, w work, p *pool, came arriv
 	}
 	record.RunDir, record.Worker, record.Host, record.SignedBy = w.name(), result.Worker, result.Host, result.key
 	record.TaskID, record.Arm, record.Regraded = w.Cell.TaskID, w.Cell.Arm, ""
+	record.Imported, record.Origin, record.Replay, record.OriginalCostUSD = nil, "", "", nil // no worker does that
 	since := e.sinceOf(w.token())
 	if err := cmp.Or(insideRunDir(&record), checkNumbers(&record, since, stored), e.checkCost(&record, since, stored),
 		checkSetup(&record, p)); err != nil {
@@ -57,11 +63,13 @@ func (e *Executor) acceptResult(ctx context.Context, w work, p *pool, came arriv
 	if err := e.unpackResult(ctx, result, w.name()); err != nil {
 		return ledger.Record{}, err
 	}
-	if err := e.checkEvidence(&record); err != nil {
+	if err = e.checkEvidence(&record); err == nil {
+		err = e.regrade(ctx, &record)
+	}
+	if err != nil {
 		dir := filepath.Join(e.cfg.Dir, filepath.FromSlash(w.name()))
 		return ledger.Record{}, errors.Join(err, scratch.RemoveAll(dir))
 	}
-	e.regrade(ctx, &record)
 	return record, nil
 }
 
@@ -98,8 +106,8 @@ func (e *Executor) open(ctx context.Context, key string, f *file) io.Reader {
 	}
 }
 
-// insideRunDir makes sure that a record names only files of its own attempt.
-func insideRunDir(r *ledger.Record) error {
+// filesOf returns the files that a record names.
+func filesOf(r *ledger.Record) []string {
 	paths := []string{r.AgentTracePath, r.SupervisorTracePath, r.JudgeTracePath, r.DiffPath, r.CallsPath}
 	for _, artefact := range r.Artifacts {
 		paths = append(paths, artefact.Path)
@@ -110,9 +118,34 @@ func insideRunDir(r *ledger.Record) error {
 	if r.Verify != nil {
 		paths = append(paths, r.Verify.OutputPath)
 	}
-	for _, name := range paths {
-		if name != "" && (path.Clean(name) != name || !strings.HasPrefix(name, r.RunDir+"/")) {
+	return slices.DeleteFunc(paths, func(name string) bool { return name == "" })
+}
+
+// insideRunDir makes sure that a record names only files of its own attempt.
+func insideRunDir(r *ledger.Record) error {
+	for _, name := range filesOf(r) {
+		if path.Clean(name) != name || !strings.HasPrefix(name, r.RunDir+"/") {
 			return fmt.Errorf("%w: it names %.80q, which is not a file of the attempt", errRecord, name)
+		}
+	}
+	return nil
+}
+
+// checkLinks makes sure that no file that a record names is reached by a symlink, which may lead to
+// any file of this machine.
+func (e *Executor) checkLinks(r *ledger.Record) error {
+	root, err := os.OpenRoot(filepath.Join(e.cfg.Dir, filepath.FromSlash(r.RunDir)))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // nothing was left
+	}
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	for _, name := range filesOf(r) {
+		below := strings.TrimPrefix(name, r.RunDir+"/")
+		if end, err := tree.Beneath(root, below); !errors.Is(err, fs.ErrNotExist) && (err != nil || end != below) {
+			return fmt.Errorf("%w: it names %.80q, which is or passes a symlink", errRecord, name)
 		}
 	}
 	return nil
@@ -138,13 +171,22 @@ func checkNumbers(r *ledger.Record, since, stored time.Time) error {
 			return fmt.Errorf("%w: its times are not those of the attempt", errRecord)
 		}
 	}
-	durations := []int64{r.DurationMs}
-	for _, ms := range r.PhaseMs {
-		durations = append(durations, ms)
+	durations := append(slices.Collect(maps.Values(r.PhaseMs)), r.DurationMs, r.HeldMs)
+	for i := range r.JudgeVotes {
+		durations = append(durations, r.JudgeVotes[i].DurationMs)
 	}
 	for _, ms := range durations {
 		if ms < 0 || ms > to-from {
 			return fmt.Errorf("%w: it lasted longer than the attempt was with workers", errRecord)
+		}
+	}
+	scores := []*float64{r.Score}
+	if r.Grade != nil {
+		scores = append(scores, r.Grade.Score)
+	}
+	for _, score := range scores {
+		if score != nil && !(*score >= 0 && *score <= 1) {
+			return fmt.Errorf("%w: its score is %.3g", errRecord, *score)
 		}
 	}
 	if r.Turns < 0 || r.Turns > maxTurns {
@@ -174,16 +216,21 @@ func (e *Executor) checkCost(r *ledger.Record, since, stored time.Time) error {
 	case t != nil:
 		limit = min(limit, dearest*float64(t.InputTokens+t.OutputTokens+t.CacheReadTokens+t.CacheWriteTokens))
 	}
+	limit = costAllowed + max(limit, 0)
 	if p := e.cfg.Prepared; p.CellBudget.USD > 0 {
 		limit = min(limit, costFactor*p.CellBudget.USD)
 	}
-	limit = costAllowed + max(limit, 0)
 	amounts := []float64{}
 	if r.CostUSD != nil {
 		amounts = append(amounts, *r.CostUSD)
 	}
 	if b := r.CostBreakdown; b != nil {
 		amounts = append(amounts, b.Agent, b.Supervisor, b.Judge)
+	}
+	for i := range r.JudgeVotes {
+		if usd := r.JudgeVotes[i].CostUSD; usd != nil {
+			amounts = append(amounts, *usd)
+		}
 	}
 	for _, usd := range amounts {
 		if !(usd >= 0 && usd <= limit) {
@@ -206,6 +253,8 @@ func checkSetup(r *ledger.Record, p *pool) error {
 		return fmt.Errorf("%w: it ran with another agent than the plan's", errRecord)
 	case r.Isolation == "" || !strings.HasPrefix(r.Isolation, p.Needs.Isolation):
 		return fmt.Errorf("%w: it ran with isolation %.40q, not %q", errRecord, r.Isolation, p.Needs.Isolation)
+	case r.Container != nil && slices.Contains([]string{sandbox.IsolationNone, sandbox.IsolationBwrap}, p.Needs.Isolation):
+		return fmt.Errorf("%w: it ran in a container, and its task has none", errRecord)
 	}
 	return nil
 }
@@ -218,8 +267,8 @@ func hasAgent(n Needs, id, version string) bool {
 // checkEvidence makes sure that a verdict comes with what it was made from: the trace of the agent,
 // and every file that the record names, as it was recorded.
 func (e *Executor) checkEvidence(r *ledger.Record) error {
-	if r.Verdict == ledger.Error {
-		return nil
+	if err := e.checkLinks(r); err != nil || r.Verdict == ledger.Error {
+		return err
 	}
 	if r.AgentTracePath == "" {
 		return fmt.Errorf("%w: a verdict without a trace", errRecord)

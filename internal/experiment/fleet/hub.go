@@ -153,14 +153,19 @@ func (h *Hub) Close() { h.nc.Close() }
 func (h *Hub) ensure(ctx context.Context) error {
 	_, err := h.js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: fleetBucket, History: 1})
 	if err == nil {
-		_, err = h.js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{
-			Bucket:  workersBucket,
-			History: 1,
-			TTL:     workerLife,
-			Storage: jetstream.MemoryStorage,
-
-			MaxValueSize: maxAnnouncement,
-			MaxBytes:     maxAnnounced,
+		// a bucket, except that a header of one entry cannot remove those of others (AllowRollup)
+		_, err = h.js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
+			Name:              "KV_" + workersBucket,
+			Subjects:          []string{"$KV." + workersBucket + ".>"},
+			MaxMsgsPerSubject: 1,
+			MaxAge:            workerLife,
+			Duplicates:        workerLife,
+			Storage:           jetstream.MemoryStorage,
+			Discard:           jetstream.DiscardNew,
+			AllowDirect:       true,
+			DenyDelete:        true,
+			MaxMsgSize:        maxAnnouncement,
+			MaxBytes:          maxAnnounced,
 		})
 	}
 	if err == nil {
@@ -208,17 +213,23 @@ func (h *Hub) checkProtocol(ctx context.Context) error {
 
 // Workers returns the workers that are there, by name.
 func (h *Hub) Workers(ctx context.Context) ([]Worker, error) {
+	list, _, err := h.announcements(ctx)
+	return list, err
+}
+
+// announcements returns the workers that are there, by name, and the key that leaves little room
+// for the announcements of others; empty if none does.
+func (h *Hub) announcements(ctx context.Context) (list []Worker, crowding string, err error) {
 	stream, err := h.stream(ctx, "KV_"+workersBucket)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	const prefix = "$KV." + workersBucket + "."
 	info, err := stream.Info(ctx, jetstream.WithSubjectFilter(prefix+"*.*"))
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	var list []Worker
-	began := time.Now()
+	began, read, ofKey := time.Now(), 0, map[string]int{}
 	for _, subject := range inTurns(slices.Collect(maps.Keys(info.State.Subjects))) {
 		if len(list) > 0 && time.Since(began) > listWorkers {
 			break
@@ -228,14 +239,21 @@ func (h *Hub) Workers(ctx context.Context) ([]Worker, error) {
 			continue // it has left
 		}
 		if err != nil {
-			return nil, err
+			return nil, "", err
 		}
+		key, _, _ := strings.Cut(strings.TrimPrefix(subject, prefix), ".")
+		read, ofKey[key] = read+len(message.Data), ofKey[key]+len(message.Data)
 		if w, ok := readWorker(strings.TrimPrefix(subject, prefix), message.Data); ok {
 			list = append(list, w)
 		}
 	}
+	for key, size := range ofKey {
+		if size > read/2 && info.State.Bytes > maxAnnounced/2 {
+			crowding = key
+		}
+	}
 	slices.SortFunc(list, func(a, b Worker) int { return cmp.Compare(a.Name, b.Name) })
-	return list, nil
+	return list, crowding, nil
 }
 
 // listWorkers bounds the time in which announcements are read, in which one key may have thousands.
@@ -352,68 +370,4 @@ func (h *Hub) Drain(ctx context.Context, worker string) error {
 		return fmt.Errorf("no worker %q; there are %s", worker, cmp.Or(strings.Join(names, ", "), "none"))
 	}
 	return h.put(ctx, fleetBucket, drainPrefix+worker, []byte(workers[at].session()))
-}
-
-// CommonEngine returns the kind of container engine that most keys' workers have; empty if none has
-// any.
-func CommonEngine(workers []Worker, version string) string {
-	kinds := votes{}
-	for _, w := range workers {
-		if w.Protocol == Protocol && w.Fit == version {
-			for _, kind := range w.Engines {
-				kinds.add(kind, w.Key)
-			}
-		}
-	}
-	return kinds.winner("")
-}
-
-// votes are the keys whose workers have something, by what they have. A key counts once, whatever
-// its workers say about their slots and however many they say they are.
-type votes map[string]map[string]bool
-
-func (v votes) add(value, key string) {
-	if v[value] == nil {
-		v[value] = map[string]bool{}
-	}
-	v[value][key] = true
-}
-
-// winner returns the value with the most votes; on a tie the preferred one, or else the last by
-// name, and empty if there is none.
-func (v votes) winner(preferred string) string {
-	best := ""
-	for name, keys := range v {
-		switch n := len(keys); {
-		case n > len(v[best]), n == len(v[best]) && best != preferred && (name == preferred || name > best):
-			best = name
-		}
-	}
-	return best
-}
-
-// Common returns the version of each agent that most keys' workers have, on a tie the one of this
-// machine, and how all of them can isolate attempts: as well as possible. Workers with another
-// version of fit do not count.
-func Common(workers []Worker, version string, own map[string]string) (agents map[string]string, isolation string) {
-	versions := map[string]votes{}
-	for _, w := range workers {
-		if w.Protocol != Protocol || w.Fit != version {
-			continue
-		}
-		if len(w.Isolation) > 0 && (isolation == "" || slices.Contains(w.Isolation, "bwrap")) {
-			isolation = w.Isolation[len(w.Isolation)-1]
-		}
-		for id, v := range w.Agents {
-			if versions[id] == nil {
-				versions[id] = votes{}
-			}
-			versions[id].add(v, w.Key)
-		}
-	}
-	agents = map[string]string{}
-	for id, v := range versions {
-		agents[id] = v.winner(own[id])
-	}
-	return agents, isolation
 }

@@ -356,3 +356,32 @@ func TestFilesThatNobodyNamesAreRemoved(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// What one key announces does not take the isolation out of a plan.
+func TestNobodyTakesTheIsolationAway(t *testing.T) {
+	t.Parallel()
+	honest := Worker{Protocol: Protocol, Fit: "1", Name: "w1", Key: "OWN", Isolation: []string{"bwrap"}}
+	for _, said := range [][]string{{"bwrap", "none"}, {"none"}, {"x"}, nil} {
+		enemy := Worker{Protocol: Protocol, Fit: "1", Name: "z", Key: "ENEMY", Isolation: said}
+		for _, workers := range [][]Worker{{honest, enemy}, {enemy, honest}} {
+			if _, isolation := Common(workers, "1", nil); isolation != "bwrap" {
+				t.Errorf("%q: the plan asks for isolation %q", said, isolation)
+			}
+		}
+	}
+}
+
+// What workers say of probes is bounded like what they say of attempts.
+func TestProbesAreBounded(t *testing.T) {
+	t.Parallel()
+	e := &Executor{cfg: Config{Prepared: &experiment.Prepared{}}}
+	e.cfg.Prepared.Arms = make([]experiment.Arm, 1)
+	for usd, fine := range map[float64]bool{0: true, 0.01: true, -1: false, 1e300: false} {
+		if err := e.checkProbes([]experiment.Probe{{Who: "a", CostUSD: &usd}}); (err == nil) != fine {
+			t.Errorf("%v: %v", usd, err)
+		}
+	}
+	if e.checkProbes(make([]experiment.Probe, 1000)) == nil {
+		t.Error("there may be any number")
+	}
+}

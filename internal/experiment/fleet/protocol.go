@@ -218,8 +218,9 @@ type done struct {
 	// Error says why a probe failed.
 	Error string `json:"error,omitempty"`
 
-	key string        // that signed it
-	off time.Duration // the offset of the worker's clock, if it matters
+	key   string        // that signed it
+	off   time.Duration // the offset of the worker's clock, if it matters
+	bytes int           // of its message that are held
 }
 
 // valid reports whether a result is one of the attempt with a token, by a worker that was given it.

@@ -181,6 +181,11 @@ func TestARecordIsThatOfItsAttempt(t *testing.T) {
 		"too long":           func(r *ledger.Record) { r.DurationMs = time.Hour.Milliseconds() },
 		"a fortune":          func(r *ledger.Record) { r.CostUSD = usd(999) },
 		"a fortune in parts": func(r *ledger.Record) { r.CostBreakdown = &ledger.CostBreakdown{Judge: 999} },
+		"a score":            func(r *ledger.Record) { r.Score = usd(1e300) },
+		"a raw score":        func(r *ledger.Record) { r.Grade.Score = usd(-1) },
+		"a vote's fortune":   func(r *ledger.Record) { r.JudgeVotes = []ledger.JudgeVote{{CostUSD: usd(999)}} },
+		"another container":  func(r *ledger.Record) { r.Container = &ledger.Container{} },
+		"held too long":      func(r *ledger.Record) { r.HeldMs = time.Hour.Milliseconds() },
 		"countless tokens":   func(r *ledger.Record) { r.Tokens.OutputTokens = 1e12 },
 	} {
 		r := verdict(experiment.Cell{Seed: 1})
@@ -201,5 +206,9 @@ func TestARecordIsThatOfItsAttempt(t *testing.T) {
 	e.cfg.Prepared.CellBudget.USD = 2
 	if e.checkCost(&r, since, since.Add(2*time.Hour)) == nil {
 		t.Error("an attempt may cost many times the budget of its cell")
+	}
+	e.cfg.Prepared.CellBudget.USD, r.CostUSD = 0.1, usd(5)
+	if e.checkCost(&r, since, since.Add(2*time.Hour)) == nil {
+		t.Error("a small budget of a cell does not count")
 	}
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/fit-eval/fit/internal/experiment"
 	"github.com/fit-eval/fit/ledger"
 )
 
@@ -194,7 +193,7 @@ func (e *Executor) readResult(subject string, header nats.Header, content []byte
 	case json.Unmarshal(content, &result) != nil || !result.valid(tok, e.secret):
 		result, err = done{}, errors.New("it is not one of an attempt that was given to its sender")
 	}
-	result.key = key
+	result.key, result.bytes = key, len(content)
 	result.compareClocks(stored)
 	return result, tok, err
 }
@@ -215,7 +214,8 @@ func (e *Executor) sort(ctx context.Context, tok string, result arrival) {
 	if !known && !sealed {
 		kept := result
 		if e.held+result.size() > e.maxHeld {
-			kept.Record, kept.Tree, kept.onHubOnly = nil, nil, true
+			kept.Record, kept.Tree, kept.Probes, kept.onHubOnly = nil, nil, nil, true
+			kept.Error, kept.bytes = "", 0
 		}
 		e.held += kept.size()
 		e.arrived[tok] = kept
@@ -245,8 +245,8 @@ func (e *Executor) refusedOf(tok, key string) (n int) {
 	return n
 }
 
-// size returns how much memory the large parts of a result take.
-func (d *done) size() int { return len(d.Record) + len(d.Tree) }
+// size returns how much memory a result takes.
+func (d *done) size() int { return d.bytes }
 
 // fetchWhole returns a result with all of its parts, and when the hub got it.
 func (e *Executor) fetchWhole(ctx context.Context, came arrival) (done, time.Time, error) {
@@ -429,36 +429,4 @@ func (e *Executor) catchUp(ctx context.Context) error {
 			return ctx.Err()
 		}
 	}
-}
-
-// Probe asks a worker of every pool for one reply of every arm's model.
-func (e *Executor) Probe(ctx context.Context, record func(experiment.Probe) error) error {
-	for _, p := range e.pools {
-		w := e.ticketed(work{
-			Protocol: Protocol,
-			Run:      e.run,
-			Pool:     p.Name,
-			Probe:    true,
-		})
-		result, err := e.await(ctx, w, p)
-		if err != nil {
-			return err
-		}
-		for _, probe := range result.Probes {
-			if err := record(probe); err != nil {
-				return err
-			}
-		}
-		if result.Error != "" {
-			return fmt.Errorf("worker %s: %s", result.Worker, result.Error)
-		}
-		e.mu.Lock() // the next process probes again
-		e.held -= result.size()
-		delete(e.arrived, w.token())
-		e.mu.Unlock()
-		if err := e.done.Purge(ctx, jetstream.WithPurgeSubject(doneSubject(e.run, "*", w.token()))); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -41,8 +41,10 @@ func (e *Executor) watch(ctx context.Context) {
 			e.noteOnce("refused", errRefused.Error()+"; then rerun the same command")
 		}
 		if now.After(lookAtWorkers) {
-			workers, err := e.cfg.Hub.Workers(ctx)
+			workers, crowding, err := e.cfg.Hub.announcements(ctx)
 			switch {
+			case crowding != "":
+				e.makeRoom(ctx, crowding)
 			case err == nil:
 				e.count(ctx, workers)
 				e.lookAtLeases(ctx, workers)
@@ -74,6 +76,21 @@ func (e *Executor) watch(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
+	}
+}
+
+// makeRoom removes the announcements of a key that leave none for those of others. What workers are
+// making is not known meanwhile, and nothing is taken from them.
+func (e *Executor) makeRoom(ctx context.Context, key string) {
+	e.noteOnce("crowding "+key, fmt.Sprintf("key %s fills the list of workers: what it announces is removed; "+
+		"fit fleet key revoke ends that", key))
+	e.mu.Lock()
+	for _, own := range e.waiting {
+		own.silentSince = time.Time{}
+	}
+	e.mu.Unlock()
+	if stream, err := e.cfg.Hub.stream(ctx, "KV_"+workersBucket); err == nil {
+		_ = stream.Purge(ctx, jetstream.WithPurgeSubject("$KV."+workersBucket+"."+key+".*")) // tried again
 	}
 }
 

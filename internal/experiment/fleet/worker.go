@@ -97,7 +97,7 @@ func Work(ctx context.Context, cfg WorkerConfig) error {
 	defer unlock()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	if err := w.announce(ctx); err != nil {
+	if err := w.announce(ctx); err != nil && !cannotWrite(err) { // it is said again
 		return fmt.Errorf("announce this worker: %w", err)
 	}
 	w.cfg.Note(fmt.Sprintf("worker %s: %d at a time", w.about.Name, w.about.Slots))
