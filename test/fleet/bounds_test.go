@@ -272,38 +272,6 @@ func TestTheListOfWorkersIsNotFilled(t *testing.T) {
 	})
 }
 
-// What one key answers to the question whether models reply keeps no experiment from beginning, and
-// uses up no budget.
-func TestOneKeyDoesNotSpoilTheProbe(t *testing.T) {
-	onBothServers(t, func(t *testing.T, w *world, enemy *peer) {
-		friend := join(t, w.worker) // it is there, and does nothing
-		end := until(t, time.Second, func() {
-			about := `{"protocol":2,"name":"friend","fit":"1.2.3","slots":1,"agents":{"builtin":"1.2.3"},` +
-				`"isolation":["bwrap","none"]}`
-			if err := friend.nc.Publish("$KV.fit-workers."+friend.key+".friend", []byte(about)); err != nil {
-				t.Error(err)
-			}
-		})
-		defer end()
-		coordinator := w.benchmark(nil, size{runs: 1}, "fleet", "--fleet", w.url, "--no-probe=false", "--max-cost-usd",
-			"5")
-		of := enemy.pool()
-		for i, answer := range []map[string]any{
-			{"error": "no model \x1b[31m"}, {"probes": []any{map[string]any{"who": "a", "costUsd": 1e300}}},
-		} {
-			got := enemy.take(of)
-			answer["ticket"], answer["nonce"] = got.Ticket, fmt.Sprintf("%016x", i)
-			enemy.send(of.Run, "probe/"+of.Name, answer)
-			eventually(t, "the answer is refused", func() bool {
-				return strings.Count(coordinator.out.String(), "was refused") > i
-			})
-			_ = got.message.Ack()
-		}
-		end()
-		w.finish(coordinator)
-	})
-}
-
 // A header of an announcement does not remove those of others.
 func nobodyIsRemoved(t *testing.T, w *world, enemy *peer) {
 	t.Helper()

@@ -1,7 +1,6 @@
 package fleet
 
 import (
-	"archive/tar"
 	"bytes"
 	"context"
 	"crypto/sha256"
@@ -182,22 +181,6 @@ func packed(t *testing.T, files map[string]string) (content []byte, hash string)
 	}
 	var plain bytes.Buffer
 	if err := (tree.Walk{}).Pack(&plain, dir); err != nil {
-		t.Fatal(err)
-	}
-	return squeezed(t, &plain)
-}
-
-// archived is an archive that no worker packs.
-func archived(t *testing.T, headers ...tar.Header) (content []byte, hash string) {
-	t.Helper()
-	var plain bytes.Buffer
-	out := tar.NewWriter(&plain)
-	for i := range headers {
-		if err := out.WriteHeader(&headers[i]); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := out.Close(); err != nil {
 		t.Fatal(err)
 	}
 	return squeezed(t, &plain)
