@@ -62,7 +62,7 @@ func (r *release) writeBill(program, name string) error {
 			Component: one("application", info.Main.Path, "v"+r.version),
 		},
 	}
-	list.Metadata.Component.Properties = []property{{"go", info.GoVersion}}
+	list.Metadata.Component.Properties = []property{{"go", info.GoVersion}, {"revision", r.revision}}
 	for _, module := range info.Deps {
 		if module.Replace != nil {
 			module = module.Replace
@@ -78,7 +78,8 @@ func (r *release) writeBill(program, name string) error {
 	return write(filepath.Join(r.out, name+".cdx.json"), append(content, '\n'))
 }
 
-var formula = template.Must(template.New("formula").Parse(`class Fit < Formula
+var formula = template.Must(template.New("formula").Parse(`# Built from revision {{.Revision}}.
+class Fit < Formula
   desc "Prove whether a change to an agent made it better"
   homepage "https://github.com/fit-eval/fit"
   version "{{.Version}}"
@@ -131,7 +132,8 @@ func (r *release) writeFormula() error {
 		systems[system] = append(systems[system], archive{name, processor, sum})
 	}
 	var text strings.Builder
-	if err := formula.Execute(&text, map[string]any{"Version": r.version, "Systems": systems}); err != nil {
+	facts := map[string]any{"Version": r.version, "Revision": r.revision, "Systems": systems}
+	if err := formula.Execute(&text, facts); err != nil {
 		return fmt.Errorf("write the formula: %w", err)
 	}
 	return write(filepath.Join(r.out, "fit.rb"), []byte(text.String()))

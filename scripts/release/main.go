@@ -32,6 +32,7 @@ func main() {
 // release is one version on its way out.
 type release struct {
 	root, out, version string
+	revision           string    // the commit; every artefact names it
 	date               time.Time // of the commit; every file has it
 	stage              string    // where the files of a target are laid out before they are packed
 	shared             string    // manual pages and completions, the same for all targets
@@ -91,15 +92,16 @@ func (r *release) checkTag() error {
 	if changes, err := r.git("status", "--porcelain", "--untracked-files=no"); err != nil || changes != "" {
 		return errors.Join(err, fmt.Errorf("files differ from the commit; commit or stash them:\n%s", changes))
 	}
-	seconds, err := r.git("show", "--no-patch", "--format=%ct", "HEAD")
+	commit, err := r.git("show", "--no-patch", "--format=%H %ct", "HEAD")
 	if err != nil {
 		return err
 	}
+	revision, seconds, _ := strings.Cut(commit, " ")
 	unix, err := strconv.ParseInt(seconds, 10, 64)
 	if err != nil {
 		return fmt.Errorf("read the date of the commit: %w", err)
 	}
-	r.date = time.Unix(unix, 0).UTC()
+	r.revision, r.date = revision, time.Unix(unix, 0).UTC()
 	return nil
 }
 

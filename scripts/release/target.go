@@ -133,7 +133,7 @@ func (r *release) makePackage(tree, name, processor, format string) (err error) 
 		Section:     "devel",
 		Priority:    "optional",
 		Maintainer:  "The fit authors <fit@users.noreply.github.com>",
-		Description: "Prove whether a change to an agent made it better.",
+		Description: "Prove whether a change to an agent made it better.\nBuilt from revision " + r.revision + ".",
 		Homepage:    "https://github.com/fit-eval/fit",
 		License:     "Apache-2.0",
 		MTime:       r.date,

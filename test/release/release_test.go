@@ -74,9 +74,33 @@ func TestAReleaseIsTheSameEverywhereAndInstalls(t *testing.T) {
 		}
 	}
 	run(t, first, "sha256sum", "--check", "--quiet", "SHA256SUMS")
+	t.Run("revision", func(t *testing.T) { everyArtefactNamesItsRevision(t, first, name) })
 	t.Run("archive", func(t *testing.T) { archiveRuns(t, filepath.Join(first, name+".tar.gz")) })
 	t.Run("deb", func(t *testing.T) { packageRuns(t, filepath.Join(first, name+".deb")) })
 	t.Run("bill of materials", func(t *testing.T) { billIsComplete(t, filepath.Join(first, name+".cdx.json")) })
+}
+
+// everyArtefactNamesItsRevision reads what an artefact says about itself; the program in it is run
+// below.
+func everyArtefactNamesItsRevision(t *testing.T, dir, name string) {
+	read := func(file string) string {
+		content, err := os.ReadFile(filepath.Join(dir, file))
+		if err != nil {
+			t.Error(err)
+		}
+		return string(content)
+	}
+	revision := strings.TrimSpace(run(t, ".", "git", "rev-parse", "HEAD"))
+	for artefact, said := range map[string]string{
+		"deb":     run(t, dir, testenv.NeedTool(t, "dpkg-deb"), "--field", name+".deb"),
+		"rpm":     read(name + ".rpm"), // its header is not compressed
+		"bill":    read(name + ".cdx.json"),
+		"formula": read("fit.rb"),
+	} {
+		if !strings.Contains(said, revision) || !strings.Contains(said, "0.9.1") {
+			t.Errorf("%s has no version 0.9.1 or no revision %s", artefact, revision)
+		}
+	}
 }
 
 // archiveRuns unpacks the archive, whose program knows its version and its revision.
