@@ -29,8 +29,10 @@ var translated = []struct {
 	{"%", regexp.MustCompile(`\d %(?:%|[.,;:)"\x60](?:\D|$)|$| (?:CI|of|interval|confidence)\b)`), "95%, without a space"},
 	{"includes no difference", regexp.MustCompile(`(?i)\bincludes no difference\b`), "includes zero"},
 	{"of 10", regexp.MustCompile(`(?i)\bin 8 of 10(?: such)? (?:cases|experiments)\b`), "at 80% power"},
-	{"of this size", regexp.MustCompile(`(?i)\bexperiment of this size(?: would have)? f(?:inds|ound)\b`),
-		"minimum detectable difference"},
+	{
+		"of this size", regexp.MustCompile(`(?i)\bexperiment of this size(?: would have)? f(?:inds|ound)\b`),
+		"minimum detectable difference",
+	},
 	{"looked at while", regexp.MustCompile(`(?i)\blooked at while it\b`), "sequential analysis"},
 	{"false claims", regexp.MustCompile(`(?i)\bmakes? false claims\b`), "inflates the false-positive rate"},
 	{"no spread", regexp.MustCompile(`(?i)\bno spread\b`), "zero variance"},

@@ -84,13 +84,16 @@ func TestAnInsecureServerIsRefused(t *testing.T) {
 		}
 		at := "nats://" + c.user + w.externalServer(c.host, c.user)
 		for _, args := range [][]string{
-			{"fleet", "serve", "--nats", at}, {"fleet", "work", "--fleet", at}, {"fleet", "status", at},
+			{"fleet", "serve", "--nats", at},
+			{"fleet", "work", "--fleet", at},
+			{"fleet", "status", at},
 			{"benchmark", "run", "--family", "family", "--arm", "a=agent:builtin", "--output", "out", "--fleet", at},
 		} {
 			refused := w.start(nil, nil, args...)
 			<-refused.over
 			said := refused.out.String()
-			if !strings.Contains(said, want) || refused.cmd.ProcessState.ExitCode() == 0 || strings.Contains(said, "horse") {
+			if !strings.Contains(said, want) || refused.cmd.ProcessState.ExitCode() == 0 ||
+				strings.Contains(said, "horse") {
 				t.Errorf("%v says %s", args[:2], said)
 			}
 		}

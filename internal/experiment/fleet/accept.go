@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/fit-eval/fit/internal/experiment"
+	"github.com/fit-eval/fit/internal/experiment/fleet/portable"
 	"github.com/fit-eval/fit/internal/experiment/local"
 	"github.com/fit-eval/fit/internal/sandbox"
 	"github.com/fit-eval/fit/internal/scratch"
@@ -253,7 +254,8 @@ func checkSetup(r *ledger.Record, p *pool) error {
 		return fmt.Errorf("%w: it ran with another agent than the plan's", errRecord)
 	case r.Isolation == "" || !strings.HasPrefix(r.Isolation, p.Needs.Isolation):
 		return fmt.Errorf("%w: it ran with isolation %.40q, not %q", errRecord, r.Isolation, p.Needs.Isolation)
-	case r.Container != nil && slices.Contains([]string{sandbox.IsolationNone, sandbox.IsolationBwrap}, p.Needs.Isolation):
+	case r.Container != nil &&
+		slices.Contains([]string{sandbox.IsolationNone, sandbox.IsolationBwrap}, p.Needs.Isolation):
 		return fmt.Errorf("%w: it ran in a container, and its task has none", errRecord)
 	}
 	return nil
@@ -301,7 +303,7 @@ func (e *Executor) unpackResult(ctx context.Context, result done, name string) e
 	dir := filepath.Join(e.cfg.Dir, filepath.FromSlash(name))
 	if _, err := os.Lstat(dir); err == nil {
 		// names are given last, so a named directory is complete; it may be that of another try
-		hash, err := treeHash(dir, nil)
+		hash, err := portable.Hash(dir, nil)
 		if err == nil && hash == result.SHA256 {
 			return nil
 		}

@@ -24,6 +24,7 @@ import (
 	"github.com/fit-eval/fit/internal/atomicfile"
 	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/internal/experiment"
+	"github.com/fit-eval/fit/internal/experiment/fleet/portable"
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/redact"
 )
@@ -306,11 +307,11 @@ func (e *Executor) readLedger() error {
 
 // publishExperiment puts the experiment and its files where workers find them.
 func (e *Executor) publishExperiment(ctx context.Context) (withheld map[string][]string, err error) {
-	packed, roots, withheld, err := pack(e.cfg.Prepared, e.cfg.Dir)
+	packed, roots, withheld, err := portable.Pack(e.cfg.Prepared, e.cfg.Dir)
 	if err != nil {
 		return nil, err
 	}
-	packed.Pull = e.cfg.Pull
+	packed.Protocol, packed.Pull = Protocol, e.cfg.Pull
 	content, err := json.Marshal(packed)
 	if err != nil {
 		return nil, err

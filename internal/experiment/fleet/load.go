@@ -13,13 +13,15 @@ import (
 	"strconv"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/fit-eval/fit/internal/experiment/fleet/portable"
 )
 
 // loaded is an experiment on this machine.
 type loaded struct {
 	attempts Attempts
 	trees    jetstream.ObjectStore
-	spec     *portable
+	spec     *portable.Experiment
 	warm     bool
 }
 
@@ -51,7 +53,9 @@ func (p *workPool) load(ctx context.Context, l *leased) (*loaded, error) {
 const maxSpec = 256 << 20
 
 // readSpec reads the description of an experiment.
-func (p *workPool) readSpec(ctx context.Context, trees jetstream.ObjectStore, hash string) (*portable, error) {
+func (p *workPool) readSpec(ctx context.Context, trees jetstream.ObjectStore, hash string) (*portable.Experiment,
+	error,
+) {
 	from, err := p.cfg.Hub.openObject(ctx, trees, hash)
 	var content []byte
 	if err == nil {
@@ -63,7 +67,7 @@ func (p *workPool) readSpec(ctx context.Context, trees jetstream.ObjectStore, ha
 	if sum := sha256.Sum256(content); hex.EncodeToString(sum[:]) != hash {
 		return nil, &objectError{hash, errContent}
 	}
-	spec := &portable{}
+	spec := &portable.Experiment{}
 	return spec, json.Unmarshal(content, spec)
 }
 
@@ -76,11 +80,11 @@ func (p *workPool) open(ctx context.Context, hash string) (*loaded, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := spec.unpack(p.trees, filepath.Join(p.dir, "empty"), p.environ); err != nil {
+	if err := spec.Unpack(p.trees, filepath.Join(p.dir, "empty"), p.environ); err != nil {
 		return nil, err
 	}
 	info := p.announced()
-	spec.only(info.Arms)
+	spec.Only(info.Arms)
 	spec.Prepared.Isolation = cmp.Or(spec.Prepared.Isolation, info.Needs.Isolation)
 	if err := p.cfg.Policy.check(info.By, spec); err != nil {
 		return nil, err
@@ -121,7 +125,7 @@ func (p *workPool) fetchTrees(ctx context.Context, here *loaded, w *work) error 
 			return &objectError{hash, err}
 		}
 	}
-	if err := here.spec.inTrees(p.trees, arms, tasks); err != nil {
+	if err := here.spec.InTrees(p.trees, arms, tasks); err != nil {
 		return err
 	}
 	if !here.warm {

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/fit-eval/fit/internal/experiment"
+	"github.com/fit-eval/fit/internal/experiment/fleet/portable"
 	"github.com/fit-eval/fit/internal/sandbox"
 	"github.com/fit-eval/fit/internal/task"
 )
@@ -55,7 +56,7 @@ func (p *Policy) isolation(mode string) error {
 }
 
 // check looks at an experiment, and bounds what it may spend.
-func (p *Policy) check(coordinator string, spec *portable) error {
+func (p *Policy) check(coordinator string, spec *portable.Experiment) error {
 	if len(p.Coordinators) > 0 && !slices.Contains(p.Coordinators, coordinator) {
 		return fmt.Errorf("experiments of key %.60s are %w", coordinator, errPolicy)
 	}

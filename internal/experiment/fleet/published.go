@@ -13,6 +13,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/fit-eval/fit/internal/experiment/fleet/portable"
 	"github.com/fit-eval/fit/redact"
 )
 
@@ -25,7 +26,7 @@ const (
 
 // publishTrees stores the trees of the experiment where they are missing, and removes old ones that
 // are not needed.
-func (e *Executor) publishTrees(ctx context.Context, roots []root) error {
+func (e *Executor) publishTrees(ctx context.Context, roots []portable.Root) error {
 	store, err := e.cfg.Hub.js.ObjectStore(ctx, treesBucket)
 	if err != nil {
 		return err
@@ -33,9 +34,9 @@ func (e *Executor) publishTrees(ctx context.Context, roots []root) error {
 	e.trees = nil
 	for _, r := range roots {
 		if err := e.putRoot(ctx, store, r); err != nil {
-			return fmt.Errorf("%s: %w", r.path, err)
+			return fmt.Errorf("%s: %w", r.Path, err)
 		}
-		e.trees = append(e.trees, objectName(r.hash))
+		e.trees = append(e.trees, objectName(r.Hash))
 	}
 	slices.Sort(e.trees)
 	if err := e.pruneTrees(ctx, store, time.Now().Add(-treeLife)); err != nil && ctx.Err() == nil {
@@ -45,27 +46,27 @@ func (e *Executor) publishTrees(ctx context.Context, roots []root) error {
 }
 
 // putRoot stores a tree unless it is there. One that is not what it should be is replaced.
-func (e *Executor) putRoot(ctx context.Context, store jetstream.ObjectStore, r root) error {
-	name := objectName(r.hash)
+func (e *Executor) putRoot(ctx context.Context, store jetstream.ObjectStore, r portable.Root) error {
+	name := objectName(r.Hash)
 	info, err := store.GetInfo(ctx, name)
 	if err == nil && time.Since(info.ModTime) < treeRefresh {
-		if err = e.cfg.Hub.checkTree(ctx, store, r.hash); err == nil || !errors.Is(err, errContent) {
+		if err = e.cfg.Hub.checkTree(ctx, store, r.Hash); err == nil || !errors.Is(err, errContent) {
 			return err
 		}
 		e.replaced = true
-		e.cfg.Note(fmt.Sprintf("the hub's copy of %s was not what its name says: it is replaced", r.path))
+		e.cfg.Note(fmt.Sprintf("the hub's copy of %s was not what its name says: it is replaced", r.Path))
 	} else if err != nil && !errors.Is(err, jetstream.ErrObjectNotFound) {
 		return err
 	}
-	if err := e.searched(func(w io.Writer) error { return packed(w, r.path, r.skip) }); err != nil {
+	if err := e.searched(func(w io.Writer) error { return portable.Archive(w, r.Path, r.Skip) }); err != nil {
 		return err
 	}
 	var hash string
-	err = putObject(ctx, store, r.hash, func(w io.Writer) (err error) {
-		hash, _, err = packTree(w, r.path, r.skip)
+	err = putObject(ctx, store, r.Hash, func(w io.Writer) (err error) {
+		hash, _, err = packTree(w, r.Path, r.Skip)
 		return err
 	})
-	if err == nil && hash != r.hash {
+	if err == nil && hash != r.Hash {
 		err = errors.Join(errors.New("it changed while it was read"), store.Delete(ctx, name))
 	}
 	return err

@@ -19,6 +19,7 @@ import (
 	"testing"
 
 	"github.com/fit-eval/fit/internal/experiment"
+	"github.com/fit-eval/fit/internal/experiment/fleet/portable"
 	"github.com/fit-eval/fit/internal/task"
 )
 
@@ -148,7 +149,7 @@ func unpacked(t *testing.T, h *Hub, spec string) []byte {
 		return content
 	}
 	all := read(spec)
-	var described portable
+	var described portable.Experiment
 	if err := json.Unmarshal(all, &described); err != nil {
 		t.Fatal(err)
 	}

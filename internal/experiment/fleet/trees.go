@@ -22,6 +22,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/fit-eval/fit/internal/experiment/fleet/portable"
 	"github.com/fit-eval/fit/internal/jsonlines"
 	"github.com/fit-eval/fit/internal/scratch"
 	"github.com/fit-eval/fit/internal/tree"
@@ -29,24 +30,6 @@ import (
 
 // maxTree bounds what is unpacked from one object.
 const maxTree = 64 << 30
-
-// packed writes a file or directory as an archive, without what skip accepts.
-func packed(w io.Writer, root string, skip func(path string) bool) error {
-	walk := tree.Walk{}
-	if skip != nil {
-		walk.Skip = func(name string) bool { return skip(filepath.Join(root, filepath.FromSlash(name))) }
-	}
-	return walk.Pack(w, root)
-}
-
-// treeHash returns the hash of a file or directory as packed writes it.
-func treeHash(root string, skip func(string) bool) (string, error) {
-	hash := sha256.New()
-	if err := packed(hash, root, skip); err != nil {
-		return "", err
-	}
-	return hex.EncodeToString(hash.Sum(nil)), nil
-}
 
 // objectName returns the name of the object that holds the content with a hash. Who knows the hash
 // can read it; the name does not show it.
@@ -159,7 +142,8 @@ func packTree(w io.Writer, root string, skip func(string) bool) (sha string, siz
 	defer func() { encoder.Reset(nil); encoders.Put(encoder) }()
 	encoder.Reset(w)
 	hash, plain := sha256.New(), counted(0)
-	if err := errors.Join(packed(io.MultiWriter(encoder, hash, &plain), root, skip), encoder.Close()); err != nil {
+	err = portable.Archive(io.MultiWriter(encoder, hash, &plain), root, skip)
+	if err = errors.Join(err, encoder.Close()); err != nil {
 		return "", 0, err
 	}
 	return hex.EncodeToString(hash.Sum(nil)), int64(plain), nil

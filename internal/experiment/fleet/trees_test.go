@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/fit-eval/fit/internal/experiment"
+	"github.com/fit-eval/fit/internal/experiment/fleet/portable"
 )
 
 func TestATreeComesBackAsItWas(t *testing.T) {
@@ -35,7 +36,7 @@ func TestATreeComesBackAsItWas(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	hash, err := treeHash(from, nil)
+	hash, err := portable.Hash(from, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +46,7 @@ func TestATreeComesBackAsItWas(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := &Executor{cfg: Config{Hub: hub}}
-	if err := e.putRoot(t.Context(), store, root{path: from, hash: hash}); err != nil {
+	if err := e.putRoot(t.Context(), store, portable.Root{Path: from, Hash: hash}); err != nil {
 		t.Fatal(err)
 	}
 	cache := filepath.Join(w.dir, "cache")
@@ -84,12 +85,12 @@ func TestASlowTreeArrives(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	hash, err := treeHash(big, nil)
+	hash, err := portable.Hash(big, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	e := &Executor{cfg: Config{Hub: hub}}
-	if err := e.putRoot(t.Context(), store, root{path: big, hash: hash}); err != nil {
+	if err := e.putRoot(t.Context(), store, portable.Root{Path: big, Hash: hash}); err != nil {
 		t.Fatal(err)
 	}
 	pace := time.NewTicker(2 * time.Millisecond)

@@ -1,10 +1,18 @@
-package fleet
+// Package portable makes an experiment fit to be sent: without paths of the machine that it comes
+// from, and without secrets.
+//
+//	sent, roots, withheld, err := portable.Pack(prepared, output)
+//	err = sent.Unpack(cache, empty, environ) // where it arrives
+package portable
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"net/url"
@@ -20,8 +28,8 @@ import (
 	"github.com/fit-eval/fit/ledger"
 )
 
-// portable is an experiment as it is sent: without paths of the coordinator and without secrets.
-type portable struct {
+// Experiment is one as it is sent.
+type Experiment struct {
 	Protocol int                  `json:"protocol"`
 	Prepared *experiment.Prepared `json:"prepared"`
 	// Shared are the trees that every cell needs, Tasks and Arms those of one task or arm.
@@ -42,27 +50,44 @@ type build struct {
 // treeMark begins paths inside a tree: it is followed by the hash and the rest of the path.
 const treeMark = "fit-tree:"
 
-// root is a file or directory that travels.
-type root struct {
-	path string
-	hash string
-	file bool
-	skip func(string) bool
+// Root is a file or directory that travels.
+type Root struct {
+	Path, Hash string
+	File       bool
+	Skip       func(string) bool // leaves out what must not be sent
+}
+
+// Archive writes a file or directory as an archive, without what skip accepts.
+func Archive(w io.Writer, root string, skip func(path string) bool) error {
+	walk := tree.Walk{}
+	if skip != nil {
+		walk.Skip = func(name string) bool { return skip(filepath.Join(root, filepath.FromSlash(name))) }
+	}
+	return walk.Pack(w, root)
+}
+
+// Hash returns the hash of a file or directory as Archive writes it.
+func Hash(root string, skip func(string) bool) (string, error) {
+	hash := sha256.New()
+	if err := Archive(hash, root, skip); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(hash.Sum(nil)), nil
 }
 
 // packing turns the paths of an experiment into paths of trees.
 type packing struct {
-	out   *portable
-	roots []root // the longest path first
+	out   *Experiment
+	roots []Root // the longest path first
 	// left are files that are not sent: run directories, and files of variables.
 	left map[string]bool
 	// used collects the trees that the paths of one task or arm lead to.
 	used map[string]bool
 }
 
-// pack makes an experiment portable. It returns the trees that it needs, and the names of the
+// Pack makes an experiment portable. It returns the trees that it needs, and the names of the
 // variables that are not sent, by arm.
-func pack(prepared *experiment.Prepared, output string) (*portable, []root, map[string][]string, error) {
+func Pack(prepared *experiment.Prepared, output string) (*Experiment, []Root, map[string][]string, error) {
 	copied, err := clone(prepared)
 	if err != nil {
 		return nil, nil, nil, err
@@ -73,8 +98,7 @@ func pack(prepared *experiment.Prepared, output string) (*portable, []root, map[
 	copied.Skills = ""        // every arm has its own by now
 	copied.Plan.CreatedMs = 0 // the same command publishes the same experiment
 	p := &packing{
-		out: &portable{
-			Protocol: Protocol,
+		out: &Experiment{
 			Prepared: copied,
 			Tasks:    map[string][]string{},
 			Arms:     map[string][]string{},
@@ -217,13 +241,13 @@ func (p *packing) findRoots() error {
 		if err != nil {
 			return err
 		}
-		r := root{path: path, file: !info.IsDir(), skip: p.skip}
-		if r.hash, err = treeHash(path, r.skip); err != nil {
+		r := Root{Path: path, File: !info.IsDir(), Skip: p.skip}
+		if r.Hash, err = Hash(path, r.Skip); err != nil {
 			return err
 		}
 		p.roots = append(p.roots, r)
 	}
-	slices.SortFunc(p.roots, func(a, b root) int { return len(b.path) - len(a.path) })
+	slices.SortFunc(p.roots, func(a, b Root) int { return len(b.Path) - len(a.Path) })
 	return nil
 }
 
@@ -238,10 +262,10 @@ func (p *packing) skip(path string) bool {
 	return plan == nil && lock == nil
 }
 
-func (p *packing) rootOf(path string) *root {
+func (p *packing) rootOf(path string) *Root {
 	for i := range p.roots {
 		r := &p.roots[i]
-		if path == r.path || !r.file && strings.HasPrefix(path, r.path+string(filepath.Separator)) {
+		if path == r.Path || !r.File && strings.HasPrefix(path, r.Path+string(filepath.Separator)) {
 			return r
 		}
 	}
@@ -343,17 +367,17 @@ func (p *packing) path(path string) string {
 	if r == nil {
 		return treeMark
 	}
-	p.used[r.hash] = true
-	rest := strings.TrimPrefix(path, r.path)
-	if r.file {
-		rest = "/" + filepath.Base(r.path)
+	p.used[r.Hash] = true
+	rest := strings.TrimPrefix(path, r.Path)
+	if r.File {
+		rest = "/" + filepath.Base(r.Path)
 	}
-	return treeMark + r.hash + filepath.ToSlash(rest)
+	return treeMark + r.Hash + filepath.ToSlash(rest)
 }
 
-// unpack gives an experiment the paths of this machine: trees are in the cache, a path that is in
+// Unpack gives an experiment the paths of this machine: trees are in the cache, a path that is in
 // no tree is the empty directory. Values that were not sent come from the environment.
-func (p *portable) unpack(cache, empty string, environ map[string]string) error {
+func (p *Experiment) Unpack(cache, empty string, environ map[string]string) error {
 	var problems []error
 	here := func(path *string) {
 		rest, travelled := strings.CutPrefix(*path, treeMark)
@@ -405,9 +429,9 @@ func (p *portable) unpack(cache, empty string, environ map[string]string) error 
 	return errors.Join(problems...)
 }
 
-// inTrees makes sure that no path of some arms and tasks, and none that all share, leads out of its
+// InTrees makes sure that no path of some arms and tasks, and none that all share, leads out of its
 // tree by a link.
-func (p *portable) inTrees(cache string, arms, tasks []string) error {
+func (p *Experiment) InTrees(cache string, arms, tasks []string) error {
 	prepared := p.Prepared
 	paths := []*string{&prepared.NodeModules, &prepared.Family.Skills, &prepared.Family.Dir}
 	for i := range prepared.Arms {
@@ -438,8 +462,8 @@ func (p *portable) inTrees(cache string, arms, tasks []string) error {
 	return nil
 }
 
-// only keeps the arms of a pool: a worker needs only their agents.
-func (p *portable) only(arms []string) {
+// Only keeps the arms of a pool: a worker needs only their agents.
+func (p *Experiment) Only(arms []string) {
 	prepared := p.Prepared
 	prepared.Arms = slices.DeleteFunc(prepared.Arms,
 		func(a experiment.Arm) bool { return !slices.Contains(arms, a.Name) })

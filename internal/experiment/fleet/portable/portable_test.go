@@ -1,4 +1,4 @@
-package fleet
+package portable
 
 import (
 	"os"
@@ -58,7 +58,7 @@ func bringing(t *testing.T, servers string) *experiment.Prepared {
 // what arrives is what was sent.
 func TestWhatAnArmBringsTravels(t *testing.T) {
 	prepared := bringing(t, `{"mcpServers": {"s": {"command": "x", "env": {"TOKEN": "${SERVER_TOKEN}"}}}}`)
-	packed, roots, withheld, err := pack(prepared, t.TempDir())
+	packed, roots, withheld, err := Pack(prepared, t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,25 +67,25 @@ func TestWhatAnArmBringsTravels(t *testing.T) {
 	}
 	cache := t.TempDir()
 	for _, r := range roots {
-		to := filepath.Join(cache, r.hash)
+		to := filepath.Join(cache, r.Hash)
 		if err := os.MkdirAll(to, 0o700); err != nil {
 			t.Fatal(err)
 		}
-		if r.file {
-			content, err := os.ReadFile(r.path)
+		if r.File {
+			content, err := os.ReadFile(r.Path)
 			if err == nil {
-				err = os.WriteFile(filepath.Join(to, filepath.Base(r.path)), content, 0o700)
+				err = os.WriteFile(filepath.Join(to, filepath.Base(r.Path)), content, 0o700)
 			}
 			if err != nil {
 				t.Fatal(err)
 			}
 			continue
 		}
-		if err := os.CopyFS(to, os.DirFS(r.path)); err != nil {
+		if err := os.CopyFS(to, os.DirFS(r.Path)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := packed.unpack(cache, t.TempDir(), nil); err != nil {
+	if err := packed.Unpack(cache, t.TempDir(), nil); err != nil {
 		t.Fatal(err)
 	}
 	arrived := packed.Prepared.Brings["a"]
@@ -116,14 +116,14 @@ func TestWhatAnArmBringsTravels(t *testing.T) {
 func TestWhatOtherArmsBringIsKnownToAWorker(t *testing.T) {
 	prepared := bringing(t, `{"mcpServers": {"s": {"command": "x"}}}`)
 	prepared.Arms = append(prepared.Arms, experiment.Arm{Name: "b", Agent: "builtin"})
-	packed, roots, _, err := pack(prepared, t.TempDir())
+	packed, roots, _, err := Pack(prepared, t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, r := range roots {
-		name := filepath.Base(r.path)
+		name := filepath.Base(r.Path)
 		shared := name == "RULES.md" || name == "csv" || name == "skills" || name == "family"
-		if slices.Contains(packed.Shared, r.hash) != shared {
+		if slices.Contains(packed.Shared, r.Hash) != shared {
 			t.Errorf("%s goes to every worker: %v", name, !shared)
 		}
 	}
@@ -132,7 +132,7 @@ func TestWhatOtherArmsBringIsKnownToAWorker(t *testing.T) {
 // A secret in a file of tool servers stays where it is.
 func TestSecretsOfToolServersDoNotTravel(t *testing.T) {
 	prepared := bringing(t, `{"mcpServers": {"s": {"command": "x", "env": {"API_KEY": "s3cret"}}}}`)
-	if _, _, _, err := pack(prepared, t.TempDir()); err == nil || !strings.Contains(err.Error(), "${NAME}") ||
+	if _, _, _, err := Pack(prepared, t.TempDir()); err == nil || !strings.Contains(err.Error(), "${NAME}") ||
 		strings.Contains(err.Error(), "s3cret") {
 		t.Errorf("got %v", err)
 	}
@@ -141,12 +141,38 @@ func TestSecretsOfToolServersDoNotTravel(t *testing.T) {
 // A coordinator names no files of the workers: a path that did not travel is refused.
 func TestPathsOfAWorkerAreNotNamed(t *testing.T) {
 	prepared := bringing(t, `{"mcpServers": {"s": {"command": "x"}}}`)
-	sent, _, _, err := pack(prepared, t.TempDir())
+	sent, _, _, err := Pack(prepared, t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
 	sent.Prepared.Arms[0].Files = "/etc"
-	if err := sent.unpack(t.TempDir(), t.TempDir(), nil); err == nil || !strings.Contains(err.Error(), `"/etc"`) {
+	if err := sent.Unpack(t.TempDir(), t.TempDir(), nil); err == nil || !strings.Contains(err.Error(), `"/etc"`) {
 		t.Errorf("unpack says %v", err)
+	}
+}
+
+// A path of an experiment that stays in its tree by name may not leave it by a link.
+func TestNoLinkLeadsOutOfATree(t *testing.T) {
+	t.Parallel()
+	cache := t.TempDir()
+	for name, target := range map[string]string{
+		"own/in": "there", "own/out": "/etc", "own/up": "../other", "own/self": "../own/there",
+	} {
+		if err := os.MkdirAll(filepath.Join(cache, "own", "there"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(target, filepath.Join(cache, filepath.FromSlash(name))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for path, fine := range map[string]bool{
+		"own": true, "own/there": true, "own/in": true, "own/in/missing": true, "own/out": false,
+		"own/out/passwd": false, "own/up": false,
+	} {
+		spec := &Experiment{Prepared: &experiment.Prepared{Setup: experiment.Setup{Family: &task.Family{}}}}
+		spec.Prepared.Family.Tasks = []task.Task{{ID: "t", Dir: filepath.Join(cache, filepath.FromSlash(path))}}
+		if err := spec.InTrees(cache, nil, []string{"t"}); (err == nil) != fine {
+			t.Errorf("%s: %v", path, err)
+		}
 	}
 }
