@@ -48,7 +48,7 @@ func Merge(ledgers ...[]Record) ([]Record, error) {
 	return all, nil
 }
 
-// shareExperiment gives records that were read from several sources an experiment in common.
+// shareExperiment gives records imported from several sources one experiment.
 func shareExperiment(all []Record) {
 	names := map[string]bool{}
 	for i := range all {

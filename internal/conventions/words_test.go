@@ -80,20 +80,28 @@ func TestPlainEnglish(t *testing.T) {
 	})
 }
 
+// guides returns the pages of the documentation, by name.
+func guides(t *testing.T) map[string][]byte {
+	t.Helper()
+	pages, err := filepath.Glob("../../docs/*.md")
+	if err != nil || len(pages) == 0 {
+		t.Fatal(pages, err)
+	}
+	contents := map[string][]byte{}
+	for _, page := range pages {
+		if contents[page], err = os.ReadFile(page); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return contents
+}
+
 // printed is a box of what a command prints.
 var printed = regexp.MustCompile("(?ms)^```text\n.*?^```$")
 
 // TestAPageHasOneNameForACommand: a reader types what the page typed before.
 func TestAPageHasOneNameForACommand(t *testing.T) {
-	pages, err := filepath.Glob("../../docs/*.md")
-	if err != nil || len(pages) == 0 {
-		t.Fatal(pages, err)
-	}
-	for _, page := range pages {
-		content, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
-		}
+	for page, content := range guides(t) {
 		content = printed.ReplaceAll(content, nil)
 		for short, long := range map[string]string{
 			"fit-benchmark": "fit benchmark",
@@ -112,15 +120,7 @@ func TestAPageHasOneNameForACommand(t *testing.T) {
 // TestGuidesHideNothing refuses set-up that a test would see and a reader would not: a guide works
 // with what it prints.
 func TestGuidesHideNothing(t *testing.T) {
-	pages, err := filepath.Glob("../../docs/*.md")
-	if err != nil || len(pages) == 0 {
-		t.Fatal(pages, err)
-	}
-	for _, page := range pages {
-		content, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
-		}
+	for page, content := range guides(t) {
 		if bytes.Contains(content, []byte("<!-- run:")) {
 			t.Errorf("%s has a comment that only a test reads", page)
 		}

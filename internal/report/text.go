@@ -137,8 +137,8 @@ func (g *Group) scoresSayMore() bool {
 	})
 }
 
-// WorthShowing leaves of ks those from least to the runs of the task with the most. From 2 on they
-// say more than the pass rate does.
+// WorthShowing returns those of ks that are at least least and at most the highest number of runs
+// of a task. From 2 on they say more than the pass rate does.
 func (r *Report) WorthShowing(ks []int, least int) []int {
 	most := 0
 	for i := range r.Groups {

@@ -8,16 +8,15 @@ import (
 	"strings"
 )
 
-// CaseFile is what a test case names in files: a file or a directory.
+// CaseFile is a file or directory that a test case names.
 type CaseFile struct {
 	Name string // relative to the skill or its repository
 	From string // where it is
-	// OfSkill says that it is part of the skill and no test file: it comes with the skill, and must
-	// not reach an agent without it.
+	// OfSkill is set if it belongs to the skill itself: an agent without the skill must not get it.
 	OfSkill bool
 }
 
-// Errors of FindCaseFile.
+// The reasons why FindCaseFile finds nothing.
 var (
 	errLeadsOut = errors.New("leads out of the skill; copy it below evals/")
 	errNowhere  = errors.New("is neither in the skill nor in its repository")

@@ -130,14 +130,14 @@ func (r *reader) wrong(value jsontape.Value, format string, args ...any) {
 	}
 }
 
-// note keeps what is probably not meant as it is read, once for all places, at the first of them.
+// note warns of what is probably misread: once, at its first place.
 func (r *reader) note(value jsontape.Value, text string) {
 	if r.noted[text]++; r.noted[text] == 1 {
 		r.notes = append(r.notes, r.at(value, "%s", text))
 	}
 }
 
-// countNotes says of each note how often it was made.
+// countNotes adds to each note how often it was made.
 func (r *reader) countNotes() []*document.Error {
 	for _, one := range r.notes {
 		if n := r.noted[one.Msg]; n > 1 {
@@ -157,7 +157,7 @@ var renames = []struct{ key, to string }{
 }
 
 // asQueries says where a file of queries belongs.
-const asQueries = "these are queries, and not cases: name the file evals/queries.json, and run fit skill trigger"
+const asQueries = "these are queries, not cases: rename the file to evals/queries.json and run fit skill trigger"
 
 // cases finds the list of cases; a missing value where the file has another layout.
 func (r *reader) cases(evals *Evals) jsontape.Value {

@@ -76,7 +76,7 @@ func TestOtherLayoutsAreRefused(t *testing.T) {
 			"expected_behavior to assertions",
 		`{"cases":[{"input":"x","cmd":"y"}]}`:            "the keys cases; rename cases to evals, in each case input to prompt",
 		`{"a":1}`:                                        `the keys a; write {"skill_name"`,
-		`[{"query":"q","should_trigger":true}]`:          "name the file evals/queries.json, and run fit skill trigger",
+		`[{"query":"q","should_trigger":true}]`:          "rename the file to evals/queries.json and run fit skill trigger",
 		`{"cases":[{"prompt":"p","assertions":["a"]}]}`:  "the keys cases; rename cases to evals",
 		`{"evals":[{"prompt":"p","checks":{"a":1}}]}`:    `checks is not a list; write [{"contains"`,
 		"{\"evals\":[\n{\"id\":1,\"input\":\"x\"},\n7]}": "evals.json:2: case 1 has no prompt; rename input to prompt",
@@ -117,7 +117,7 @@ func TestQueries(t *testing.T) {
 		t.Errorf("%+v, %v", queries, err)
 	}
 	_, err = skill.ParseQueries("q.json", []byte("[{\"query\":\"a\"},\n{\"query\":\"\",\"should_trigger\":true}]"))
-	for _, want := range []string{"q.json:1: should_trigger is missing", "q.json:2: there is no query"} {
+	for _, want := range []string{"q.json:1: should_trigger is missing", "q.json:2: query is missing"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v does not say %q", err, want)
 		}

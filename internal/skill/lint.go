@@ -84,7 +84,7 @@ func Lint(root *os.Root, name string) []Finding {
 	return l.found
 }
 
-// Elsewhere names the skills below a directory that is none itself, as the end of a sentence.
+// Elsewhere says, as the end of a sentence, which skills are below a directory without SKILL.md.
 func Elsewhere(root *os.Root) string {
 	var found []string
 	for _, pattern := range []string{"*/" + FileName, "skills/*/" + FileName, ".claude/skills/*/" + FileName} {
@@ -209,7 +209,7 @@ func (l *linter) skillName(value any, line int) {
 		if _, err := l.root.Lstat(".git"); err == nil {
 			level = levelWarning // a clone may have any name
 		}
-		l.add("name-directory", level, FileName, line, "the name %s differs from that of the directory, %s; "+
+		l.add("name-directory", level, FileName, line, "the name %s differs from the name of the directory, %s; "+
 			"rename one", name, l.name)
 	}
 }
@@ -239,7 +239,7 @@ var (
 	linkTarget = lazyregexp.New(`\]\(([^)\s]+)\)`)
 	skillPath  = lazyregexp.New("(?:^|[\\s`\"'(])((?:\\./)?(?:scripts|references|assets)/" +
 		`[A-Za-z0-9_./-]*[A-Za-z0-9_-])`)
-	// interpreter matches a script behind the program that runs it.
+	// interpreter matches a program that runs scripts, followed by a script.
 	interpreter = lazyregexp.New(`\b(?:ba|z)?(?:sh|python3?|node|bun|deno run|uv run|tsx|ruby|perl|pwsh|source)(?: -\S+)* ` +
 		`+["']?([A-Za-z0-9_./$\{}-]+)`)
 	placeholder  = lazyregexp.New(`(?i)[/\\](\.+|example|user(name)?|you|your-?name|name|me|someone)$`)
@@ -331,8 +331,8 @@ func (l *linter) caseFiles(c *Case) {
 		case err != nil:
 			l.add("evals", LevelError, EvalsFile, file.Line, "case %s: files: %s %v", c.ID, file.Text, err)
 		case found.OfSkill:
-			l.add("evals", levelWarning, EvalsFile, file.Line, "case %s: %s is part of the skill and not given "+
-				"without it; a file for both belongs below evals/", c.ID, file.Text)
+			l.add("evals", levelWarning, EvalsFile, file.Line, "case %s: %s is part of the skill, so the "+
+				"arm without it does not get it; put files for both arms below evals/", c.ID, file.Text)
 		}
 	}
 }

@@ -24,7 +24,7 @@ func (l *linter) files() {
 			return nil
 		}
 		if bytes.HasPrefix(text, []byte("#!")) && e.Mode&0o100 == 0 && !l.interpreted(e.Path) {
-			l.add("not-executable", levelWarning, e.Path, 1, "it begins with #! and has no run bit; chmod +x it")
+			l.add("not-executable", levelWarning, e.Path, 1, "it begins with #! but is not executable; run chmod +x")
 		}
 		if bytes.IndexByte(text, 0) >= 0 {
 			return nil // not a text

@@ -36,7 +36,7 @@ func ParseQueries(name string, source []byte) ([]Query, error) {
 		}
 	}
 	if list.Kind() != jsontape.Array {
-		r.wrong(r.top, `want a list [{"query": "…", "should_trigger": true}, …], found the keys %s`,
+		r.wrong(r.top, `must be a list [{"query": "…", "should_trigger": true}, …], but has the keys %s`,
 			strings.Join(memberNames(r.top), ", "))
 	}
 	var queries []Query
@@ -50,13 +50,13 @@ func ParseQueries(name string, source []byte) ([]Query, error) {
 			if one.Get("prompt").Exists() {
 				hint = "; rename prompt to query"
 			}
-			r.wrong(one, "there is no query%s", hint)
+			r.wrong(one, "query is missing%s", hint)
 			continue
 		case should.Kind() != jsontape.True && should.Kind() != jsontape.False:
 			r.wrong(one, "should_trigger is missing: true or false")
 			continue
 		case seen[q.Text] > 0:
-			r.wrong(one, "the query is that of line %d too", seen[q.Text])
+			r.wrong(one, "the query repeats that of line %d", seen[q.Text])
 			continue
 		case utf8.RuneCountInString(q.Text) > 20_000:
 			r.wrong(one, "the query is longer than 20000 characters")
@@ -66,7 +66,7 @@ func ParseQueries(name string, source []byte) ([]Query, error) {
 		queries = append(queries, q)
 	}
 	if len(queries) == 0 && len(r.problems) == 0 {
-		r.wrong(r.top, "there is no query")
+		r.wrong(r.top, "the list has no queries")
 	}
 	return queries, errors.Join(r.problems...)
 }

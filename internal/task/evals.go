@@ -142,8 +142,8 @@ func (d *datasetLoader) caseFile(sample *Sample, c *skill.Case, file skill.State
 	}
 	name := found.Name
 	if found.OfSkill {
-		d.family.Warnings = append(d.family.Warnings, fmt.Sprintf("%s:%d: case %s: %s is part of the skill: it comes "+
-			"with the skill and is not given without it; a file for both belongs below evals/", skill.EvalsFile,
+		d.family.Warnings = append(d.family.Warnings, fmt.Sprintf("%s:%d: case %s: %s is part of the skill, so "+
+			"the arm without it does not get it; put files for both arms below evals/", skill.EvalsFile,
 			file.Line, c.ID, name))
 		return nil
 	}

@@ -198,8 +198,9 @@ func (u *unpacking) entry(header *tar.Header) error {
 		case tar.TypeSymlink:
 			return u.stamped(dir, base, header, dir.Symlink(header.Linkname, base))
 		case tar.TypeLink:
+			// a hard link to a symlink would be a symlink
 			if info, err := u.root.Lstat(path.Clean(header.Linkname)); err != nil || !info.Mode().IsRegular() {
-				return errors.New("a hard link to what is no file") // of a symlink it would be one
+				return errors.New("the target of a hard link must be a regular file")
 			}
 			return u.root.Link(path.Clean(header.Linkname), name)
 		case tar.TypeReg:

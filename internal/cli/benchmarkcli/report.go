@@ -207,7 +207,7 @@ func runReport(ctx context.Context, con *console.Console, registry *agent.Regist
 	return opts.gates.check(built, &opts.proof)
 }
 
-// shownOf leaves of ks those that text shows, and says which were asked for and are not shown.
+// shownOf returns those of ks that the text shows. It notes those that were asked for and are not.
 func shownOf(con *console.Console, built *report.Report, ks []int, asked bool) []int {
 	if !asked {
 		return built.WorthShowing(ks, 2)

@@ -15,8 +15,8 @@ func NeedsCommand(group *cobra.Command) error {
 	return Usagef("%s needs a command: %s", Below(group), commandNames(group))
 }
 
-// Below is a command's name below the program's, which every error begins with. A line that names
-// the program twice would look like a command to copy, which is never broken.
+// Below returns a command's name without the program's, which begins every error anyway. A line
+// with both would look like a command to copy, and such lines are never broken.
 func Below(command *cobra.Command) string {
 	_, name, _ := strings.Cut(command.CommandPath(), " ")
 	return cmp.Or(name, "it")

@@ -149,8 +149,8 @@ func runTest(ctx context.Context, con *console.Console, registry *agent.Registry
 	})
 }
 
-// each does something with every agent. What a gate says, and that runs are missing, is said when
-// all are through.
+// each does something with every agent. Failed gates and missing runs are reported after the last
+// agent.
 func (t *skillTest) each(do func(id string) error) error {
 	var failed error
 	for _, id := range t.agents {
@@ -211,7 +211,7 @@ func openTest(con *console.Console, registry *agent.Registry, opts *testOptions,
 	return t, nil
 }
 
-// elsewhere names the skills below a directory that is none.
+// elsewhere says which skills are below a directory that has no SKILL.md.
 func elsewhere(dir string) string {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -322,8 +322,8 @@ func (t *skillTest) arms(id string) ([]experiment.Arm, error) {
 	return arms, nil
 }
 
-// run runs the experiment with one agent. It returns the run directory if there is something to
-// look at, and why the experiment is not complete.
+// run runs the experiment with one agent. It returns the run directory, if it has results, and why
+// the experiment is incomplete.
 func (t *skillTest) run(ctx context.Context, id string) (string, error) {
 	machine := experimentcli.Machine(t.con, t.registry)
 	machine.OutputLimit = t.opts.OutputLimit()

@@ -146,7 +146,7 @@ func (e *Executor) checkLinks(r *ledger.Record) error {
 	for _, name := range filesOf(r) {
 		below := strings.TrimPrefix(name, r.RunDir+"/")
 		if end, err := tree.Beneath(root, below); !errors.Is(err, fs.ErrNotExist) && (err != nil || end != below) {
-			return fmt.Errorf("%w: it names %.80q, which is or passes a symlink", errRecord, name)
+			return fmt.Errorf("%w: it names %.80q, which is a symlink or leads through one", errRecord, name)
 		}
 	}
 	return nil
@@ -256,7 +256,7 @@ func checkSetup(r *ledger.Record, p *pool) error {
 		return fmt.Errorf("%w: it ran with isolation %.40q, not %q", errRecord, r.Isolation, p.Needs.Isolation)
 	case r.Container != nil &&
 		slices.Contains([]string{sandbox.IsolationNone, sandbox.IsolationBwrap}, p.Needs.Isolation):
-		return fmt.Errorf("%w: it ran in a container, and its task has none", errRecord)
+		return fmt.Errorf("%w: it ran in a container, but its task has none", errRecord)
 	}
 	return nil
 }

@@ -153,7 +153,7 @@ func (h *Hub) Close() { h.nc.Close() }
 func (h *Hub) ensure(ctx context.Context) error {
 	_, err := h.js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: fleetBucket, History: 1})
 	if err == nil {
-		// a bucket, except that a header of one entry cannot remove those of others (AllowRollup)
+		// a key-value bucket without AllowRollup, with which one entry could remove all others
 		_, err = h.js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
 			Name:              "KV_" + workersBucket,
 			Subjects:          []string{"$KV." + workersBucket + ".>"},

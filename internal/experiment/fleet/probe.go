@@ -23,8 +23,8 @@ func (e *Executor) Probe(ctx context.Context, record func(experiment.Probe) erro
 	return nil
 }
 
-// probePool probes one pool. What one key says is wrong is asked of another one that is there: one
-// key does not keep an experiment from beginning.
+// probePool probes one pool. If one key reports a failure, another key is asked as well: one key
+// cannot keep an experiment from starting.
 func (e *Executor) probePool(ctx context.Context, p *pool, record func(experiment.Probe) error) error {
 	for again := false; ; again = true {
 		w := e.ticketed(work{
@@ -65,7 +65,7 @@ func (e *Executor) probePool(ctx context.Context, p *pool, record func(experimen
 	}
 }
 
-// checkProbes makes sure that replies are those that the arms and the judge can give.
+// checkProbes rejects replies that neither an arm nor the judge can have given.
 func (e *Executor) checkProbes(probes []experiment.Probe) error {
 	arms := e.cfg.Prepared.Arms
 	if len(probes) > 2*len(arms)+1 { // an arm may have a lead
@@ -76,7 +76,7 @@ func (e *Executor) checkProbes(probes []experiment.Probe) error {
 			return fmt.Errorf("%w: it says that a reply cost %.3g dollars", errRecord, *p.CostUSD)
 		}
 		if p.Tokens.Total() < 0 || p.Tokens.Total() > maxTokens || len(p.Who) > maxText {
-			return fmt.Errorf("%w: it is no reply of an arm", errRecord)
+			return fmt.Errorf("%w: no arm can have given this reply", errRecord)
 		}
 	}
 	return nil

@@ -14,14 +14,14 @@ import (
 
 // regrade grades some of the passes again on this machine, which no worker can foresee. One that
 // does not come to the same verdict is kept in its record, and withholds every claim. A pass
-// without the work is none: nobody could grade it again.
+// without the agent's files is rejected, because nobody could grade it again.
 func (e *Executor) regrade(ctx context.Context, r *ledger.Record) error {
 	if e.cfg.Regrade == nil || r.Verdict != ledger.Pass {
 		return nil
 	}
 	work, err := os.Lstat(filepath.Join(e.cfg.Dir, filepath.FromSlash(r.RunDir), local.FinalDir))
 	if err != nil || !work.IsDir() {
-		return fmt.Errorf("%w: a pass without what the agent left", errRecord)
+		return fmt.Errorf("%w: a pass without the files that the agent left", errRecord)
 	}
 	if !drawn(e.cfg.RegradeSample) {
 		return nil

@@ -79,8 +79,8 @@ func (e *Executor) watch(ctx context.Context) {
 	}
 }
 
-// makeRoom removes the announcements of a key that leave none for those of others. What workers are
-// making is not known meanwhile, and nothing is taken from them.
+// makeRoom removes the announcements of a key that crowd out those of others. Until workers
+// announce themselves again, it is unknown what they are doing, so their leases are kept.
 func (e *Executor) makeRoom(ctx context.Context, key string) {
 	e.noteOnce("crowding "+key, fmt.Sprintf("key %s fills the list of workers: what it announces is removed; "+
 		"fit fleet key revoke ends that", key))

@@ -72,8 +72,7 @@ type promptfooResult struct {
 	Cost          *float64            `json:"cost"`
 }
 
-// graderFailed returns why a failure is that of a model that should have graded the answer, and of
-// nothing else.
+// graderFailed reports whether only the grading model failed, and why.
 func graderFailed(grading json.RawMessage) (reason string, ok bool) {
 	var one struct {
 		Reason   string `json:"reason"`

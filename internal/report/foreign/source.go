@@ -161,7 +161,7 @@ func label(file string) string {
 	return cmp.Or(strings.TrimSuffix(name, filepath.Ext(name)), name)
 }
 
-// digestOf returns the SHA-256 of a file, which for one that is not there is that of nothing.
+// digestOf returns the SHA-256 of a file. A missing file has the digest of an empty one.
 func digestOf(path string) (string, error) {
 	sum := sha256.New()
 	file, err := os.Open(path)

@@ -175,7 +175,7 @@ func (t *table) lines(in io.Reader) error {
 	return tooLong(scanner)
 }
 
-// tooLong says what has ended the reading of lines, in our words.
+// tooLong returns the error that ended a scan, in words that users know.
 func tooLong(scanner *bufio.Scanner) error {
 	if errors.Is(scanner.Err(), bufio.ErrTooLong) {
 		return fmt.Errorf("a line is longer than %d bytes", maxRow)

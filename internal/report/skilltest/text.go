@@ -19,7 +19,7 @@ var readings = []struct{ reading, short, text string }{
 	{flaky, "flaky", "pass in some runs and fail in others"},
 	{InNeither, "never", "fail in both arms: broken, or too hard"},
 	{inBoth, "always", "pass in both arms and say nothing about the skill"},
-	{unknown, "unknown", "have no run with a verdict in one of the arms: nothing is known"},
+	{unknown, "unknown", "have no run with a verdict in one of the arms"},
 }
 
 // shownText bounds an assertion in the table.

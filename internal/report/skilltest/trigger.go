@@ -88,7 +88,7 @@ type Fired struct {
 	// With counts the runs that opened the skill, Former those that opened the former version.
 	With   Count  `json:"with"`
 	Former *Count `json:"former,omitempty"`
-	// Missing counts the runs with the skill of which nobody knows whether they opened it.
+	// Missing counts the runs with the skill that are not known to have opened it or not.
 	Missing int `json:"missing,omitempty"`
 }
 
@@ -108,8 +108,8 @@ type Rates struct {
 	FalseFire *stats.Interval `json:"falseFire"`
 	Positive  int             `json:"positive"`
 	Negative  int             `json:"negative"`
-	// RecallWithin and FalseFireWithin are the lowest and the highest rate there can be, whatever
-	// happened in the runs of which nobody knows; nil where all are known.
+	// RecallWithin and FalseFireWithin bound the rates, whatever happened in missing runs; nil if
+	// none is missing.
 	RecallWithin    *[2]float64 `json:"recallWithin,omitempty"`
 	FalseFireWithin *[2]float64 `json:"falseFireWithin,omitempty"`
 }
@@ -121,7 +121,7 @@ type TriggerAnswer struct {
 	Queries []Fired `json:"queries"`
 	// Rates are those of the parts, and of all.
 	Rates map[string]Rates `json:"rates"`
-	// Missing counts the planned runs of which nobody knows whether they opened the skill.
+	// Missing counts the planned runs that are not known to have opened the skill or not.
 	Missing int `json:"missing"`
 	// Comparison is that with the former version: in how many runs each did what it should.
 	Comparison *report.Comparison `json:"comparison,omitempty"`
@@ -287,7 +287,7 @@ func (a *TriggerAnswer) Text(w io.Writer) error {
 		"95%% confidence intervals\n",
 		right, report.Count(len(a.Queries), "query"))
 	if a.Missing > 0 {
-		fmt.Fprintf(w, "unknown: %s, in which nobody knows whether the skill was opened%s\n",
+		fmt.Fprintf(w, "unknown: %s, in which it is unknown whether the skill was opened%s\n",
 			report.Count(a.Missing, "run"), a.Rates["all"].within())
 	}
 	return nil
