@@ -271,11 +271,13 @@ func TestWhatIsMissingIsNamed(t *testing.T) {
 			return err
 		}, "RunConfig.Cwd"},
 	} {
-		err := c.try()
-		var config *fit.ConfigError
-		if !errors.As(err, &config) || config.Field != c.field {
-			t.Errorf("%s: %v, want an error that names %s", c.name, err, c.field)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			err := c.try()
+			var config *fit.ConfigError
+			if !errors.As(err, &config) || config.Field != c.field {
+				t.Errorf("%s: %v, want an error that names %s", c.name, err, c.field)
+			}
+		})
 	}
 	// A key that is missing is named by its variable.
 	wiring := fit.Wiring{Environ: []string{"PATH=/nowhere", "HOME=" + dir}}

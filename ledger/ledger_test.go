@@ -332,9 +332,11 @@ func TestASignerIsLookedForInWhatIsThereNow(t *testing.T) {
 	late := read(t, path)
 	late.SignedBy, late.noted = "", note // as if two records had been added after the note was read
 	for name, contents := range map[string]*Contents{"older": early, "newer": late} {
-		if found := SignerOf(key, path, contents); !found.Own || found.Note != "" {
-			t.Errorf("%s: %+v", name, found)
-		}
+		t.Run(name, func(t *testing.T) {
+			if found := SignerOf(key, path, contents); !found.Own || found.Note != "" {
+				t.Errorf("%s: %+v", name, found)
+			}
+		})
 	}
 	if err := w.Close(); err != nil {
 		t.Fatal(err)

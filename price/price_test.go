@@ -73,9 +73,11 @@ func TestWhatIsNotInTheTableIsUnknownAndNotFree(t *testing.T) {
 		"a negative figure":              table.Cost("gpt-5", at, price.TokenUsage{InputTokens: -1}),
 		"an alias of nothing in a table": load(t, `{"aliases":{"a":"b"}}`).Cost("a", at, price.TokenUsage{}),
 	} {
-		if cost != nil {
-			t.Errorf("%s: cost is %v, want unknown", name, *cost)
-		}
+		t.Run(name, func(t *testing.T) {
+			if cost != nil {
+				t.Errorf("%s: cost is %v, want unknown", name, *cost)
+			}
+		})
 	}
 }
 
@@ -176,10 +178,12 @@ func TestLongPromptsCostMore(t *testing.T) {
 		"many calls":     {price.TokenUsage{InputTokens: 300_000, Summed: true}, nil},
 		"few small ones": {price.TokenUsage{InputTokens: 100_000, Summed: true}, new(0.2)},
 	} {
-		got := table.Cost("m", at, test.tokens)
-		if (got == nil) != (test.want == nil) || got != nil && math.Abs(*got-*test.want) > 1e-12 {
-			t.Errorf("%s: %v, want %v", name, display(got), display(test.want))
-		}
+		t.Run(name, func(t *testing.T) {
+			got := table.Cost("m", at, test.tokens)
+			if (got == nil) != (test.want == nil) || got != nil && math.Abs(*got-*test.want) > 1e-12 {
+				t.Errorf("%s: %v, want %v", name, display(got), display(test.want))
+			}
+		})
 	}
 }
 

@@ -65,44 +65,46 @@ func TestShapes(t *testing.T) {
 			"-----BEGIN PRIVATE KEY-----" + alnums(12) + "-----END PRIVATE KEY-----",
 		},
 	} {
-		want := "[REDACTED:pattern:" + kind + "]"
-		for _, key := range keys {
-			expect := func(in, want string) {
-				t.Helper()
-				if got := r.String(in); got != want {
-					t.Errorf("%s: %q became %q, want %q", kind, in, got, want)
+		t.Run(kind, func(t *testing.T) {
+			want := "[REDACTED:pattern:" + kind + "]"
+			for _, key := range keys {
+				expect := func(in, want string) {
+					t.Helper()
+					if got := r.String(in); got != want {
+						t.Errorf("%s: %q became %q, want %q", kind, in, got, want)
+					}
+				}
+				if strings.HasPrefix(key, "xsk-ant") {
+					expect(key, "x"+want)
+					continue
+				}
+				expect(key, want)
+				for _, before := range []string{
+					" ", "-", ".", "=", "\"", "\\n", "\\t", "\\u000a", "%20", "é", "\x1b[1;32m",
+					"\\u001b[0m",
+				} {
+					if kind == "private-key" && before == "-" || kind == "jwt" &&
+						!slices.Contains([]string{" ", "=", "\"", "é"}, before) {
+						continue // they would be part of it, or of the word it stands in
+					}
+					expect(before+key, strings.TrimSuffix(before, "\\")+want)
+				}
+				for _, after := range []string{",", ";", "\n", "\"", " ", ")"} {
+					expect(key+after, want+after)
+				}
+				// A key block that is cut off has no end but what cannot be part of it.
+				quoted, _ := json.Marshal(map[string]any{"content": "line one\n" + key + "\n(line two)"})
+				wantJSON, _ := json.Marshal(map[string]any{"content": "line one\n" + want + "\n(line two)"})
+				if got := r.JSON(quoted); string(got) != string(wantJSON) {
+					t.Errorf("%s: %s became %s", kind, quoted, got)
+				}
+				nested, _ := json.Marshal(map[string]any{"content": string(quoted)})
+				if got := r.JSON(nested); strings.Contains(string(got), alnums(12)) ||
+					!strings.Contains(string(got), want) || !json.Valid(got) {
+					t.Errorf("%s: nested %s became %s", kind, nested, got)
 				}
 			}
-			if strings.HasPrefix(key, "xsk-ant") {
-				expect(key, "x"+want)
-				continue
-			}
-			expect(key, want)
-			for _, before := range []string{
-				" ", "-", ".", "=", "\"", "\\n", "\\t", "\\u000a", "%20", "é", "\x1b[1;32m",
-				"\\u001b[0m",
-			} {
-				if kind == "private-key" && before == "-" || kind == "jwt" &&
-					!slices.Contains([]string{" ", "=", "\"", "é"}, before) {
-					continue // they would be part of it, or of the word it stands in
-				}
-				expect(before+key, strings.TrimSuffix(before, "\\")+want)
-			}
-			for _, after := range []string{",", ";", "\n", "\"", " ", ")"} {
-				expect(key+after, want+after)
-			}
-			// A key block that is cut off has no end but what cannot be part of it.
-			quoted, _ := json.Marshal(map[string]any{"content": "line one\n" + key + "\n(line two)"})
-			wantJSON, _ := json.Marshal(map[string]any{"content": "line one\n" + want + "\n(line two)"})
-			if got := r.JSON(quoted); string(got) != string(wantJSON) {
-				t.Errorf("%s: %s became %s", kind, quoted, got)
-			}
-			nested, _ := json.Marshal(map[string]any{"content": string(quoted)})
-			if got := r.JSON(nested); strings.Contains(string(got), alnums(12)) ||
-				!strings.Contains(string(got), want) || !json.Valid(got) {
-				t.Errorf("%s: nested %s became %s", kind, nested, got)
-			}
-		}
+		})
 	}
 }
 

@@ -18,12 +18,14 @@ func TestWriterIsPrompt(t *testing.T) {
 		{"half a li", "a line\nhalf a "},
 		{"ne\nPassword: ", "a line\nhalf a line\nPassword: "},
 	} {
-		if n, err := w.Write([]byte(c.write)); n != len(c.write) || err != nil {
-			t.Errorf("Write gave %d, %v", n, err)
-		}
-		if out.String() != c.want {
-			t.Errorf("after %q there is %q, want %q", c.write, out.String(), c.want)
-		}
+		t.Run(c.write, func(t *testing.T) {
+			if n, err := w.Write([]byte(c.write)); n != len(c.write) || err != nil {
+				t.Errorf("Write gave %d, %v", n, err)
+			}
+			if out.String() != c.want {
+				t.Errorf("after %q there is %q, want %q", c.write, out.String(), c.want)
+			}
+		})
 	}
 }
 
@@ -98,9 +100,11 @@ func TestDeltasHoldTheLastWordOnly(t *testing.T) {
 		{"rse batt", ""},
 		{"ery, yes", "[REDACTED:env:S], "},
 	} {
-		if got := d.Push(c.push); got != c.want {
-			t.Errorf("Push(%q) gave %q, want %q", c.push, got, c.want)
-		}
+		t.Run(c.push, func(t *testing.T) {
+			if got := d.Push(c.push); got != c.want {
+				t.Errorf("Push(%q) gave %q, want %q", c.push, got, c.want)
+			}
+		})
 	}
 	if got := d.Flush(); got != "yes" {
 		t.Errorf("Flush gave %q", got)

@@ -38,9 +38,11 @@ func TestWhatShellCommandsAreFor(t *testing.T) {
 		``:                                       {},
 		`rm -rf x; cat y`:                        {head: "rm"},
 	} {
-		if diff := cmp.Diff(want, new(refiner).refine(command), cmp.AllowUnexported(refined{})); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", command, diff)
-		}
+		t.Run(command, func(t *testing.T) {
+			if diff := cmp.Diff(want, new(refiner).refine(command), cmp.AllowUnexported(refined{})); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", command, diff)
+			}
+		})
 	}
 }
 

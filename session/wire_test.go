@@ -247,17 +247,19 @@ func TestAnAgentWhoseOnlyCallWasRefusedCostsNothing(t *testing.T) {
 		"refused and unanswered": {[]calls.Call{silent, refused}, nil},
 		"nobody looked":          {nil, nil},
 	} {
-		var wire session.Wire
-		for _, call := range test.seen {
-			wire.Add(call)
-		}
-		used := wire.Usage(0, session.TokenUsage{CostSource: session.CostUnknown})
-		if diff := cmp.Diff(test.want, used.CostUSD); diff != "" {
-			t.Errorf("%s: %s", name, diff)
-		}
-		other := session.TokenUsage{TotalTokens: 5, InputTokens: 5, CostUSD: dollars(0.5)}
-		if sum := other.Plus(used); (sum.CostUSD == nil) != (test.want == nil) {
-			t.Errorf("%s: with another's cost it is %v", name, sum.CostUSD)
-		}
+		t.Run(name, func(t *testing.T) {
+			var wire session.Wire
+			for _, call := range test.seen {
+				wire.Add(call)
+			}
+			used := wire.Usage(0, session.TokenUsage{CostSource: session.CostUnknown})
+			if diff := cmp.Diff(test.want, used.CostUSD); diff != "" {
+				t.Errorf("%s: %s", name, diff)
+			}
+			other := session.TokenUsage{TotalTokens: 5, InputTokens: 5, CostUSD: dollars(0.5)}
+			if sum := other.Plus(used); (sum.CostUSD == nil) != (test.want == nil) {
+				t.Errorf("%s: with another's cost it is %v", name, sum.CostUSD)
+			}
+		})
 	}
 }

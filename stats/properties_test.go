@@ -501,9 +501,11 @@ func TestNonsenseIsRefused(t *testing.T) {
 		"decision with odd exclusions": second(Decide(Comparison{P: 1, Tasks: 10},
 			DecideConfig{Candidate: Exclusion{Excluded: 2, Planned: 1}})),
 	} {
-		if err == nil {
-			t.Errorf("%s is accepted", name)
-		}
+		t.Run(name, func(t *testing.T) {
+			if err == nil {
+				t.Errorf("%s is accepted", name)
+			}
+		})
 	}
 	if _, err := Compare(nil, CompareConfig{}); !errors.Is(err, ErrNoData) {
 		t.Errorf("an empty comparison gives %v, want ErrNoData", err)

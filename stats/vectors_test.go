@@ -163,9 +163,11 @@ func TestPassAtKVectors(t *testing.T) {
 		"pass@k": second(PassAtK(3, 1, 5)), "pass^k": second(PassHatK(3, 1, 5)),
 		"score@k": second(ScoreAtK([]float64{1}, 2)),
 	} {
-		if !errors.Is(err, ErrKExceedsN) {
-			t.Errorf("%s with k > n gives %v, want ErrKExceedsN", name, err)
-		}
+		t.Run(name, func(t *testing.T) {
+			if !errors.Is(err, ErrKExceedsN) {
+				t.Errorf("%s with k > n gives %v, want ErrKExceedsN", name, err)
+			}
+		})
 	}
 }
 

@@ -71,8 +71,10 @@ func TestFindRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	for id, want := range map[string]string{"a-1": record, "a-2": "", "": "", "*": "", "../sessions/2026_a-1": ""} {
-		if got := agent.FindRecord(dir, "sessions/*_%s.jsonl", id); got != want {
-			t.Errorf("%q: found %q, want %q", id, got, want)
-		}
+		t.Run(id, func(t *testing.T) {
+			if got := agent.FindRecord(dir, "sessions/*_%s.jsonl", id); got != want {
+				t.Errorf("%q: found %q, want %q", id, got, want)
+			}
+		})
 	}
 }

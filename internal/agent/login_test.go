@@ -19,14 +19,16 @@ func TestWhatIsSecretInALogin(t *testing.T) {
 		`[{"password":"a b c d e"}]`: {"X_1_PASSWORD": "a b c d e"},
 		`{"token":"abcdefgh"`:        {},
 	} {
-		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		got := map[string]string{}
-		loginSecrets(got, "X", file)
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", content, diff)
-		}
+		t.Run(content, func(t *testing.T) {
+			if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			got := map[string]string{}
+			loginSecrets(got, "X", file)
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", content, diff)
+			}
+		})
 	}
 	for _, path := range []string{"", file + ".missing", filepath.Dir(file)} {
 		got := map[string]string{}

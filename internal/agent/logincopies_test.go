@@ -45,9 +45,11 @@ func TestTheCopyOfAKilledProcessIsRemovedByTheNextStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]bool{"killed": false, "kept": true, "running": true} {
-		if _, err := os.Stat(copied(name)); (err == nil) != want {
-			t.Errorf("the copy of the process that was %s: %v", name, err)
-		}
+		t.Run(name, func(t *testing.T) {
+			if _, err := os.Stat(copied(name)); (err == nil) != want {
+				t.Errorf("the copy of the process that was %s: %v", name, err)
+			}
+		})
 	}
 	if _, err := os.Stat(login); err != nil {
 		t.Errorf("the login itself: %v", err)

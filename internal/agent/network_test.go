@@ -93,9 +93,11 @@ func TestAnAgentIsEnclosedWithItsDoors(t *testing.T) {
 		session agent.Session
 		want    string
 	}{{one, "first second nobody "}, {two, "another nobody nobody "}} {
-		if result, err := c.session.Prompt(t.Context(), ask); result.Text != c.want || err != nil {
-			t.Errorf("it reaches %q, %v, want %q", result.Text, err, c.want)
-		}
+		t.Run(c.want, func(t *testing.T) {
+			if result, err := c.session.Prompt(t.Context(), ask); result.Text != c.want || err != nil {
+				t.Errorf("it reaches %q, %v, want %q", result.Text, err, c.want)
+			}
+		})
 	}
 	if err := errors.Join(one.Close(), one.Close()); err != nil {
 		t.Error(err)
@@ -182,10 +184,12 @@ func TestTheTokenOfAnotherIsWorthNothingInANetworkOfOnesOwn(t *testing.T) {
 		{"another's", inside, other.Token, "HTTP/1.1 401 Unauthorized"},
 		{"another's, on the machine's loopback", outside, own.Token, "HTTP/1.1 200 OK"},
 	} {
-		result, err := c.session.Prompt(t.Context(), posting(own.Port(), c.token))
-		if result.Text != c.want || err != nil {
-			t.Errorf("%s: %q, %v, want %q", c.name, result.Text, err, c.want)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			result, err := c.session.Prompt(t.Context(), posting(own.Port(), c.token))
+			if result.Text != c.want || err != nil {
+				t.Errorf("%s: %q, %v, want %q", c.name, result.Text, err, c.want)
+			}
+		})
 	}
 }
 
@@ -227,10 +231,12 @@ func TestNetworksThatAnAgentCannotWorkIn(t *testing.T) {
 			Isolation: closed, Network: "model", MCPServers: []agent.MCPServer{program},
 		}, ""},
 	} {
-		c.cfg.Installation = &agent.Installation{Path: c.path}
-		err := agent.CheckNetwork(c.agent, c.cfg)
-		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: %v, want %q", name, err, c.want)
-		}
+		t.Run(name, func(t *testing.T) {
+			c.cfg.Installation = &agent.Installation{Path: c.path}
+			err := agent.CheckNetwork(c.agent, c.cfg)
+			if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%s: %v, want %q", name, err, c.want)
+			}
+		})
 	}
 }

@@ -110,11 +110,13 @@ func TestWhatAnAgentLacksIsRefusedBeforeItStarts(t *testing.T) {
 		"mcp":          {MCPServers: []agent.MCPServer{{}}},
 		"subscription": {Auth: agent.AuthSubscription},
 	} {
-		cfg.Dir, cfg.Home = "/d", "/h"
-		var lacking *agent.CapabilityError
-		if err := agent.Require(info, cfg); !errors.As(err, &lacking) || lacking.Agent != "some-agent" {
-			t.Errorf("%s: %v", name, err)
-		}
+		t.Run(name, func(t *testing.T) {
+			cfg.Dir, cfg.Home = "/d", "/h"
+			var lacking *agent.CapabilityError
+			if err := agent.Require(info, cfg); !errors.As(err, &lacking) || lacking.Agent != "some-agent" {
+				t.Errorf("%s: %v", name, err)
+			}
+		})
 	}
 	if err := agent.Require(info, agent.Config{Dir: "/d", Home: "/h"}); err != nil {
 		t.Errorf("nothing asked: %v", err)

@@ -21,9 +21,11 @@ func TestReadProject(t *testing.T) {
 	write(filepath.Join(dir, "plain"), "text")
 	write(filepath.Join(dir, "large"), strings.Repeat("x", maxProjectFile+1))
 	for name, target := range map[string]string{"inside": "plain", "out": outside} {
-		if err := os.Symlink(target, filepath.Join(dir, name)); err != nil {
-			t.Fatal(err)
-		}
+		t.Run(name, func(t *testing.T) {
+			if err := os.Symlink(target, filepath.Join(dir, name)); err != nil {
+				t.Fatal(err)
+			}
+		})
 	}
 	if err := syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o600); err != nil {
 		t.Fatal(err)
@@ -35,10 +37,12 @@ func TestReadProject(t *testing.T) {
 		"plain": {"text", false}, "inside": {"text", false}, "missing": {"", false}, "plain/below": {"", false},
 		"out": {"", true}, "large": {"", true}, "pipe": {"", true}, ".": {"", true},
 	} {
-		data, err := ReadProject(dir, name)
-		if string(data) != test.want || (err != nil) != test.fails {
-			t.Errorf("%s: %q, %v", name, data, err)
-		}
+		t.Run(name, func(t *testing.T) {
+			data, err := ReadProject(dir, name)
+			if string(data) != test.want || (err != nil) != test.fails {
+				t.Errorf("%s: %q, %v", name, data, err)
+			}
+		})
 	}
 }
 

@@ -40,11 +40,13 @@ func TestTheFirstDayIsShort(t *testing.T) {
 		t.Errorf("from nothing to the first decision about a skill it takes %d commands, must be 4", n)
 	}
 	for page, most := range map[string]int{"ci.md": 12, "measure-from-go.md": 10} {
-		block := regexp.MustCompile("(?s)```(?:yaml|go)\n(.*?)```").FindStringSubmatch(read("../../docs/" + page))
-		if block == nil {
-			t.Errorf("%s has no box", page)
-		} else if n := strings.Count(block[1], "\n"); n > most {
-			t.Errorf("the box of %s has %d lines, at most %d", page, n, most)
-		}
+		t.Run(page, func(t *testing.T) {
+			block := regexp.MustCompile("(?s)```(?:yaml|go)\n(.*?)```").FindStringSubmatch(read("../../docs/" + page))
+			if block == nil {
+				t.Errorf("%s has no box", page)
+			} else if n := strings.Count(block[1], "\n"); n > most {
+				t.Errorf("the box of %s has %d lines, at most %d", page, n, most)
+			}
+		})
 	}
 }

@@ -177,11 +177,13 @@ func TestOlderSpellingsOfFlags(t *testing.T) {
 		"versus audit":   "strict robot",
 		"versus doctor":  "robot",
 	} {
-		for name := range strings.FieldsSeq(spellings) {
-			if verbs[path].LocalFlags().Lookup(name) == nil {
-				t.Errorf("%s does not know --%s", path, name)
+		t.Run(path, func(t *testing.T) {
+			for name := range strings.FieldsSeq(spellings) {
+				if verbs[path].LocalFlags().Lookup(name) == nil {
+					t.Errorf("%s does not know --%s", path, name)
+				}
 			}
-		}
+		})
 	}
 	for path, command := range verbs {
 		command.LocalFlags().VisitAll(func(flag *pflag.Flag) {

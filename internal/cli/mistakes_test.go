@@ -62,13 +62,15 @@ func TestMistakesHaveAWayOut(t *testing.T) {
 		"strange/results.jsonl":                "",
 		"strange/plan.json":                    "{\"plan\":5}",
 	} {
-		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(content), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(dir, name)
+			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, []byte(content), 0o755); err != nil {
+				t.Fatal(err)
+			}
+		})
 	}
 	for call, want := range map[string]string{
 		// commands

@@ -67,13 +67,15 @@ func TestNoSecretReachesAFileOrStream(t *testing.T) {
 		"trace": string(trace), "stdout": stdout.String(),
 		"stderr": stderr.String(), "document": replayed.String(),
 	} {
-		for i, secret := range secrets {
-			for encoding, form := range leaks(secret) {
-				if strings.Contains(text, form) {
-					t.Errorf("%s holds secret %d, %s: %q", where, i, encoding, form)
+		t.Run(where, func(t *testing.T) {
+			for i, secret := range secrets {
+				for encoding, form := range leaks(secret) {
+					if strings.Contains(text, form) {
+						t.Errorf("%s holds secret %d, %s: %q", where, i, encoding, form)
+					}
 				}
 			}
-		}
+		})
 	}
 	for line := range bytes.Lines(trace) {
 		if !json.Valid(line) {

@@ -15,8 +15,10 @@ func TestTheVersionHasARevisionAndADate(t *testing.T) {
 			{Key: "vcs.revision", Value: "abc"}, {Key: "vcs.modified", Value: "true"},
 		}},
 	} {
-		if got := versionOf(&info); got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
+		t.Run(want, func(t *testing.T) {
+			if got := versionOf(&info); got != want {
+				t.Errorf("%q, want %q", got, want)
+			}
+		})
 	}
 }

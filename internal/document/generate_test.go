@@ -103,9 +103,11 @@ func TestProblemsAreShownWithACaret(t *testing.T) {
 		"f:1: x":                      {File: "f", Line: 1, Msg: "x", Excerpt: "ab"},
 		"f:1:2: x":                    {File: "f", Line: 1, Col: 2, Msg: "x", Excerpt: strings.Repeat("long ", 100)},
 	} {
-		if got := Explain(problem); got != text {
-			t.Errorf("%q, want %q", got, text)
-		}
+		t.Run(text, func(t *testing.T) {
+			if got := Explain(problem); got != text {
+				t.Errorf("%q, want %q", got, text)
+			}
+		})
 	}
 }
 

@@ -18,9 +18,11 @@ func TestBrokenFilesAreExplainedInWords(t *testing.T) {
 		"a:\n  b: 1\n c: 2": "a key was expected; indent as the lines above",
 		"a: 1\nb\nc: 2\n":   "a colon is missing after the key",
 	} {
-		_, err := document.Parse("f.yaml", []byte(source))
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: %v, not %q", source, err, want)
-		}
+		t.Run(source, func(t *testing.T) {
+			_, err := document.Parse("f.yaml", []byte(source))
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%q: %v, not %q", source, err, want)
+			}
+		})
 	}
 }

@@ -89,21 +89,23 @@ func TestOnlyListedHostsAreReached(t *testing.T) {
 		{"another name by way of the registry", "https://" + s.host + "/p", "example.com", "EOF"},
 		{"plain text", "http://" + s.host + "/p", "", "fit: only https reaches package registries from here\n"},
 	} {
-		var got string
-		response, err := s.client(test.serverName).Get(test.url)
-		if err != nil {
-			got = err.Error()
-		} else {
-			body, err := io.ReadAll(response.Body)
+		t.Run(test.name, func(t *testing.T) {
+			var got string
+			response, err := s.client(test.serverName).Get(test.url)
 			if err != nil {
-				t.Error(err)
+				got = err.Error()
+			} else {
+				body, err := io.ReadAll(response.Body)
+				if err != nil {
+					t.Error(err)
+				}
+				response.Body.Close()
+				got = string(body)
 			}
-			response.Body.Close()
-			got = string(body)
-		}
-		if !strings.HasSuffix(got, test.want) {
-			t.Errorf("%s: got %q, want %q", test.name, got, test.want)
-		}
+			if !strings.HasSuffix(got, test.want) {
+				t.Errorf("%s: got %q, want %q", test.name, got, test.want)
+			}
+		})
 	}
 	want := []string{
 		"localhost:PORT true", "example.com:443 false", "127.0.0.1:PORT false", "localhost:443 false",

@@ -123,11 +123,13 @@ func TestAttribution(t *testing.T) {
 			Task{PassingAtBase: []string{"b"}}), CauseWrongFix, tierCapability},
 		"the wrong change": {failed(failing, edited, Task{}), CauseWrongFix, tierCapability},
 	} {
-		got := v.facts.attribution()
-		if got == nil || got.Category != v.category || got.Tier != v.tier || len(got.Evidence) == 0 ||
-			got.Method != MethodHeuristic || got.Confidence <= 0 {
-			t.Errorf("%s: %+v, want %s", name, got, v.category)
-		}
+		t.Run(name, func(t *testing.T) {
+			got := v.facts.attribution()
+			if got == nil || got.Category != v.category || got.Tier != v.tier || len(got.Evidence) == 0 ||
+				got.Method != MethodHeuristic || got.Confidence <= 0 {
+				t.Errorf("%s: %+v, want %s", name, got, v.category)
+			}
+		})
 	}
 }
 
@@ -157,15 +159,17 @@ func TestTags(t *testing.T) {
 		tagUnknownCommand:  {{tool: "bash", arg: "/review", output: "bash: /review: command not found", failed: true}},
 		tagFalseSuccess:    {{tool: "say", arg: "I fixed the race."}},
 	} {
-		f := failed(failing, edited, Task{}, acts...)
-		if tags := f.tags(); !slices.Contains(tags, tag) {
-			t.Errorf("%s is missing: %v", tag, tags)
-		}
-		calm := failed(failing, edited, Task{}, act{tool: "read", arg: "a.go"}, act{tool: "edit", arg: "a.go"},
-			bash("go test"), bash("make x"), act{tool: "say", arg: "I could not fix it."})
-		if tags := calm.tags(); len(tags) != 0 {
-			t.Errorf("a calm attempt: %v", tags)
-		}
+		t.Run(tag, func(t *testing.T) {
+			f := failed(failing, edited, Task{}, acts...)
+			if tags := f.tags(); !slices.Contains(tags, tag) {
+				t.Errorf("%s is missing: %v", tag, tags)
+			}
+			calm := failed(failing, edited, Task{}, act{tool: "read", arg: "a.go"}, act{tool: "edit", arg: "a.go"},
+				bash("go test"), bash("make x"), act{tool: "say", arg: "I could not fix it."})
+			if tags := calm.tags(); len(tags) != 0 {
+				t.Errorf("a calm attempt: %v", tags)
+			}
+		})
 	}
 }
 

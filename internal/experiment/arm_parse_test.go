@@ -35,11 +35,13 @@ func TestArmsOfTheCommandLine(t *testing.T) {
 			Settings:     resolve("s.json"),
 		},
 	} {
-		want.Name = "a"
-		got, err := ParseArm(text, resolve)
-		if diff := cmp.Diff(want, got); err != nil || diff != "" {
-			t.Errorf("%s: %v %s", text, err, diff)
-		}
+		t.Run(text, func(t *testing.T) {
+			want.Name = "a"
+			got, err := ParseArm(text, resolve)
+			if diff := cmp.Diff(want, got); err != nil || diff != "" {
+				t.Errorf("%s: %v %s", text, err, diff)
+			}
+		})
 	}
 	for text, want := range map[string]string{
 		"a=prompt:Be careful.,maxTurn:2":    "there is no key maxTurn; did you mean maxTurns?",

@@ -54,10 +54,12 @@ func TestAnExperimentCanGrow(t *testing.T) {
 		"runs": planOf(t, 5, 2, "a", "b"), "tasks": planOf(t, 4, 3, "a", "b"),
 		"arms": planOf(t, 5, 3, "a"),
 	} {
-		var different *DifferentError
-		if _, err := OpenDirectory(path, smaller, nil); !errors.As(err, &different) {
-			t.Errorf("fewer %s: %v", what, err)
-		}
+		t.Run(what, func(t *testing.T) {
+			var different *DifferentError
+			if _, err := OpenDirectory(path, smaller, nil); !errors.As(err, &different) {
+				t.Errorf("fewer %s: %v", what, err)
+			}
+		})
 	}
 }
 

@@ -374,13 +374,15 @@ func TestASeatsOwnListenerTakesItsTokenOnly(t *testing.T) {
 	go func() { served <- h.seat.Serve(listener) }()
 	url := fmt.Sprintf("http://%s/v1/messages", listener.Addr())
 	for token, want := range map[string]int{h.seat.Token: http.StatusOK, other.Token: http.StatusUnauthorized} {
-		resp, text, err := post(t.Context(), url, token, messageRequest)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if resp.StatusCode != want {
-			t.Errorf("status %d, want %d: %s", resp.StatusCode, want, text)
-		}
+		t.Run(token, func(t *testing.T) {
+			resp, text, err := post(t.Context(), url, token, messageRequest)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if resp.StatusCode != want {
+				t.Errorf("status %d, want %d: %s", resp.StatusCode, want, text)
+			}
+		})
 	}
 	if err := h.seat.Leave(); err != nil {
 		t.Error(err)

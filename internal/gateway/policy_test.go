@@ -17,13 +17,15 @@ func TestAPolicyNeedsItsGateway(t *testing.T) {
 		"Faults":          {Faults: &gateway.Faults{}},
 		"Replay":          {Replay: "run"},
 	} {
-		if err := policy.Check(); err != nil {
-			t.Errorf("%s: %v", option, err)
-		}
-		policy.Gateway = gateway.Off
-		if refused, ok := errors.AsType[*gateway.OptionError](policy.Check()); !ok || refused.Option != option {
-			t.Errorf("%s without a gateway: %v", option, policy.Check())
-		}
+		t.Run(option, func(t *testing.T) {
+			if err := policy.Check(); err != nil {
+				t.Errorf("%s: %v", option, err)
+			}
+			policy.Gateway = gateway.Off
+			if refused, ok := errors.AsType[*gateway.OptionError](policy.Check()); !ok || refused.Option != option {
+				t.Errorf("%s without a gateway: %v", option, policy.Check())
+			}
+		})
 	}
 	if err := (gateway.Policy{Gateway: "maybe"}).Check(); err == nil {
 		t.Error("a gateway that is neither on nor off passes")

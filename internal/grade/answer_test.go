@@ -107,14 +107,16 @@ func TestChecksOfAnAnswer(t *testing.T) {
 		{"turns", task.AnswerCheck{Kind: "maxTurns", Limit: 3}, []string{""}, nil},
 		{"no trace", task.AnswerCheck{Kind: "usedTool", Pattern: "Bash"}, nil, []string{""}},
 	} {
-		for want, texts := range map[bool][]string{true: test.passes, false: test.fails} {
-			for _, text := range texts {
-				holds, why, err := compareAnswer(test.check, facts, text)
-				if err != nil || holds != want || !holds && why == "" {
-					t.Errorf("%s, %q: %v %q %v", test.name, text, holds, why, err)
+		t.Run(test.name, func(t *testing.T) {
+			for want, texts := range map[bool][]string{true: test.passes, false: test.fails} {
+				for _, text := range texts {
+					holds, why, err := compareAnswer(test.check, facts, text)
+					if err != nil || holds != want || !holds && why == "" {
+						t.Errorf("%s, %q: %v %q %v", test.name, text, holds, why, err)
+					}
 				}
 			}
-		}
+		})
 	}
 	if _, _, err := compareAnswer(task.AnswerCheck{Kind: "maxCostUsd", Limit: 1}, &Answer{}, ""); err == nil {
 		t.Error("an unknown cost is not a cheap one")

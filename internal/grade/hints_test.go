@@ -82,11 +82,13 @@ func TestHintsSayWhatLogsAndRewardsAreWorth(t *testing.T) {
 		"prints a whole log":   {Instance: &task.Instance{}},
 		"files that the agent": {Verifier: &task.Verifier{}},
 	} {
-		if grade.SharedProcess(&graded) == "" {
-			t.Errorf("reports do not name the grader that %s", want)
-		}
-		if _, notes := grade.Hints(&graded); len(notes) != 1 || !strings.Contains(notes[0], want) {
-			t.Errorf("%q does not say %q", notes, want)
-		}
+		t.Run(want, func(t *testing.T) {
+			if grade.SharedProcess(&graded) == "" {
+				t.Errorf("reports do not name the grader that %s", want)
+			}
+			if _, notes := grade.Hints(&graded); len(notes) != 1 || !strings.Contains(notes[0], want) {
+				t.Errorf("%q does not say %q", notes, want)
+			}
+		})
 	}
 }

@@ -64,14 +64,16 @@ func TestTAPSaysWhatWasSeen(t *testing.T) {
 		"    not ok 1 - x\n    # got 3\n    1..1\nnot ok 1 - s\n  ---\n  error: '1 subtest failed'\n  ...\n1..1\n":                      "got 3",
 		"# Subtest: a\nok 1 - b\nnot ok 2 - a\n# Subtest: c\nok 3 - c\n1..3\n":                                                          "",
 	} {
-		for _, test := range parseTAP([]byte(input)).Tests {
-			if test.Status == testFailed {
-				if test.Message != want {
-					t.Errorf("%q: the message is %q, not %q", input, test.Message, want)
+		t.Run(input, func(t *testing.T) {
+			for _, test := range parseTAP([]byte(input)).Tests {
+				if test.Status == testFailed {
+					if test.Message != want {
+						t.Errorf("%q: the message is %q, not %q", input, test.Message, want)
+					}
+					break
 				}
-				break
 			}
-		}
+		})
 	}
 }
 
@@ -188,9 +190,11 @@ func TestConviction(t *testing.T) {
 			"a failed",
 		},
 	} {
-		if got := test.evidence.failure(test.want); got != test.reason {
-			t.Errorf("%s: %q, want %q", name, got, test.reason)
-		}
+		t.Run(name, func(t *testing.T) {
+			if got := test.evidence.failure(test.want); got != test.reason {
+				t.Errorf("%s: %q, want %q", name, got, test.reason)
+			}
+		})
 	}
 }
 
@@ -212,15 +216,17 @@ func TestWitnessBelievesSecretsOnly(t *testing.T) {
 		"a failure":           {record("fail", "a", ""), "a=failed"},
 		"a line without end":  {strings.Repeat("x", 1<<20) + record("pass", "a", a), "a=passed"},
 	} {
-		w := newWitness(secrets)
-		for piece := range strings.SplitSeq(test.output, "i") {
-			// In pieces, as output comes.
-			_, _ = w.Write([]byte(piece))
-			_, _ = w.Write([]byte("i"))
-		}
-		if got := summary(w.report); got != test.want {
-			t.Errorf("%s: %s, want %s", name, got, test.want)
-		}
+		t.Run(name, func(t *testing.T) {
+			w := newWitness(secrets)
+			for piece := range strings.SplitSeq(test.output, "i") {
+				// In pieces, as output comes.
+				_, _ = w.Write([]byte(piece))
+				_, _ = w.Write([]byte("i"))
+			}
+			if got := summary(w.report); got != test.want {
+				t.Errorf("%s: %s, want %s", name, got, test.want)
+			}
+		})
 	}
 }
 

@@ -93,9 +93,11 @@ func TestDurations(t *testing.T) {
 		"P14D": 14 * 24 * time.Hour, "PT12H": 12 * time.Hour,
 		"P1DT6H": 30 * time.Hour, "PT30M": 30 * time.Minute, "PT45S": 45 * time.Second,
 	} {
-		if got, err := harness.ParseDuration(text); err != nil || got != want {
-			t.Errorf("%s: %v, %v", text, got, err)
-		}
+		t.Run(text, func(t *testing.T) {
+			if got, err := harness.ParseDuration(text); err != nil || got != want {
+				t.Errorf("%s: %v, %v", text, got, err)
+			}
+		})
 	}
 	for _, text := range []string{
 		"", "P", "PT", "14D", "P1Y", "P1M", "PT1.5H", "pt1h", "P1D ", "PT0S",

@@ -107,17 +107,19 @@ func TestASampleIsChosen(t *testing.T) {
 		archive + ":../x":                      `there is no sample "../x" in the log`,
 		filepath.Join(dir, "nothing:sample 1"): "",
 	} {
-		log, sample := inspectlog.Split(name)
-		if (log == "") != (want == "") {
-			t.Errorf("%s is split into %q and %q", name, log, sample)
-		}
-		if log == "" {
-			continue
-		}
-		line, err := inspectlog.Sample(log, sample)
-		if got := string(line); err == nil && got != want || err != nil && !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %s, %v; want %s", name, got, err, want)
-		}
+		t.Run(name, func(t *testing.T) {
+			log, sample := inspectlog.Split(name)
+			if (log == "") != (want == "") {
+				t.Errorf("%s is split into %q and %q", name, log, sample)
+			}
+			if log == "" {
+				return
+			}
+			line, err := inspectlog.Sample(log, sample)
+			if got := string(line); err == nil && got != want || err != nil && !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %s, %v; want %s", name, got, err, want)
+			}
+		})
 	}
 }
 

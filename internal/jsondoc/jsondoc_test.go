@@ -55,9 +55,11 @@ func TestADocumentThatIsNotOneIsRefused(t *testing.T) {
 		`{"a": NaNaN}`:       "a: ",
 		`{"a": 1, NaN: "x"}`: "",
 	} {
-		if _, err := members(text); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, want %s", text, err, want)
-		}
+		t.Run(text, func(t *testing.T) {
+			if _, err := members(text); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v, want %s", text, err, want)
+			}
+		})
 	}
 }
 

@@ -23,14 +23,16 @@ func TestStringsAreEscapedWhereverTheSpecialCharacterStands(t *testing.T) {
 		" ": " ", "!": "!", "#": "#", "[": "[", "]": "]",
 		"é": "é", "\x80": `\ufffd`, "\xff": `\ufffd`, "\u2028": `\u2028`, "\u2029": `\u2029`, "😀": "😀", `""`: `\"\"`,
 	} {
-		for before := range 18 {
-			for after := range 10 {
-				head, tail := strings.Repeat("x", before), strings.Repeat("~", after)
-				if got := string(AppendString(nil, head+special+tail)); got != `"`+head+want+tail+`"` {
-					t.Fatalf("%q after %d and before %d characters became %s", special, before, after, got)
+		t.Run(special, func(t *testing.T) {
+			for before := range 18 {
+				for after := range 10 {
+					head, tail := strings.Repeat("x", before), strings.Repeat("~", after)
+					if got := string(AppendString(nil, head+special+tail)); got != `"`+head+want+tail+`"` {
+						t.Fatalf("%q after %d and before %d characters became %s", special, before, after, got)
+					}
 				}
 			}
-		}
+		})
 	}
 }
 

@@ -142,9 +142,11 @@ func TestALongTraceIsCut(t *testing.T) {
 		t.Errorf("%d bytes are shown", len(part.text))
 	}
 	for line, shown := range map[string]bool{"trace:0": true, "trace:399": true, "trace:200": false} {
-		if (part.other[line] != nil) != shown {
-			t.Errorf("%s is shown: %v, want %v", line, !shown, shown)
-		}
+		t.Run(line, func(t *testing.T) {
+			if (part.other[line] != nil) != shown {
+				t.Errorf("%s is shown: %v, want %v", line, !shown, shown)
+			}
+		})
 	}
 	from, to := middle([]string{"a", "b"}, 10)
 	if from != 2 || to != 2 {
@@ -271,15 +273,17 @@ func TestWhichRunsAreSpared(t *testing.T) {
 		{"empty", func(s *Subject) { s.Patch = nil }, false, false},
 		{"timeout", func(s *Subject) { s.Run.Status = evidence.StatusTimeout }, true, true},
 	} {
-		s := subject("t", "a", 0)
-		test.change(&s)
-		if s.asked(Auto, evidence.Correctness) != test.correctness ||
-			s.asked(Auto, evidence.MinimalDiff) != test.others {
-			t.Errorf("%s: asked about correctness %v, others %v", test.name, !test.correctness, !test.others)
-		}
-		counts := s.Run.Status != evidence.StatusEnvError && !s.Run.Disqualified()
-		if s.asked(All, evidence.Correctness) != counts {
-			t.Errorf("%s: all asks %v, want %v", test.name, !counts, counts)
-		}
+		t.Run(test.name, func(t *testing.T) {
+			s := subject("t", "a", 0)
+			test.change(&s)
+			if s.asked(Auto, evidence.Correctness) != test.correctness ||
+				s.asked(Auto, evidence.MinimalDiff) != test.others {
+				t.Errorf("%s: asked about correctness %v, others %v", test.name, !test.correctness, !test.others)
+			}
+			counts := s.Run.Status != evidence.StatusEnvError && !s.Run.Disqualified()
+			if s.asked(All, evidence.Correctness) != counts {
+				t.Errorf("%s: all asks %v, want %v", test.name, !counts, counts)
+			}
+		})
 	}
 }

@@ -67,11 +67,13 @@ func TestANoteSaysWhoseItIs(t *testing.T) {
 		"signature": func(n *Note) { n.Signature = "" },
 		"key":       func(n *Note) { n.Key = newKey(t).ID() },
 	} {
-		changed := found[0]
-		change(&changed)
-		if got := SealOf(&changed, key); got != Altered {
-			t.Errorf("with another %s the note is %s", what, got)
-		}
+		t.Run(what, func(t *testing.T) {
+			changed := found[0]
+			change(&changed)
+			if got := SealOf(&changed, key); got != Altered {
+				t.Errorf("with another %s the note is %s", what, got)
+			}
+		})
 	}
 }
 
@@ -175,8 +177,10 @@ func TestNotesAreChecked(t *testing.T) {
 		"a name and":          {View: "tab=cost"},
 		"has a name and the ": {Task: "t", Arm: "a", View: "tab=cost", Text: "x"},
 	} {
-		if err := n.Check(); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%+v: %v, want %s", n, err, want)
-		}
+		t.Run(want, func(t *testing.T) {
+			if err := n.Check(); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%+v: %v, want %s", n, err, want)
+			}
+		})
 	}
 }

@@ -86,12 +86,14 @@ func TestProfilesAreFoundByNameOnly(t *testing.T) {
 	outside := filepath.Join(dir, "outside.md")
 	agents := filepath.Join(dir, "agents")
 	for path, text := range map[string]string{outside: "secret", filepath.Join(agents, "alice.md"): "I am Alice."} {
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		t.Run(path, func(t *testing.T) {
+			if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		})
 	}
 	if err := os.Symlink(outside, filepath.Join(agents, "link.md")); err != nil {
 		t.Fatal(err)
@@ -136,19 +138,21 @@ func TestBuiltInPromptsSayWhatTheyMust(t *testing.T) {
 		"judge":             {"read-only", "Conclude once", "last act", "success only if"},
 		"advisor":           {"assessment", "recommendation", "three short paragraphs", "modify nothing"},
 	} {
-		text := Text(name)
-		if name != "judge" && name != "advisor" {
-			facts = append(facts, "[system]", "lines that begin with `| `")
-		}
-		for _, fact := range facts {
-			if !strings.Contains(text, fact) {
-				t.Errorf("%s does not say %q", name, fact)
+		t.Run(name, func(t *testing.T) {
+			text := Text(name)
+			if name != "judge" && name != "advisor" {
+				facts = append(facts, "[system]", "lines that begin with `| `")
 			}
-		}
-		for _, removed := range []string{"Tell", "Share", "Redirect"} {
-			if strings.Contains(text, removed+" ") {
-				t.Errorf("%s names the tool %s, which does not exist", name, removed)
+			for _, fact := range facts {
+				if !strings.Contains(text, fact) {
+					t.Errorf("%s does not say %q", name, fact)
+				}
 			}
-		}
+			for _, removed := range []string{"Tell", "Share", "Redirect"} {
+				if strings.Contains(text, removed+" ") {
+					t.Errorf("%s names the tool %s, which does not exist", name, removed)
+				}
+			}
+		})
 	}
 }

@@ -18,9 +18,11 @@ func TestAssertions(t *testing.T) {
 		"nojson.txt":   "hello",
 	}
 	for name, content := range files {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		t.Run(name, func(t *testing.T) {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		})
 	}
 	at := func(name string) string { return filepath.Join(dir, name) }
 	text := func(s string) *string { return &s }

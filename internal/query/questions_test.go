@@ -313,9 +313,11 @@ func TestByDiscussionFindsTracesOldestFirst(t *testing.T) {
 		"c.ndjson": `{"type":"meta","discussion_id":"D2"}` + "\n",
 		"d.ndjson": "null\n", "e.ndjson": "{broken", "f.txt": `{"type":"meta","discussion_id":"D1"}`,
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		t.Run(name, func(t *testing.T) {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		})
 	}
 	got, err := ByDiscussion(dir, "D1")
 	if err != nil || len(got) != 2 || filepath.Base(got[0]) != "b.ndjson" {

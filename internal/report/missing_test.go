@@ -242,10 +242,12 @@ func TestEveryNumberOfAnArmHasBounds(t *testing.T) {
 		"pass@1": {Worst: .5, Best: 1}, "pass@2": {Worst: 1, Best: 1}, "atLeast@2": {Worst: 0, Best: 1},
 		"score": {Worst: .25, Best: .75}, "score@2": {Worst: .5, Best: 1},
 	} {
-		if got, there := g.BoundsOf[name]; !there && name != "atLeast@2" || there && (got.Worst != want.Worst ||
-			got.Best != want.Best) {
-			t.Errorf("%s: %+v, want %+v", name, got, want)
-		}
+		t.Run(name, func(t *testing.T) {
+			if got, there := g.BoundsOf[name]; !there && name != "atLeast@2" || there && (got.Worst != want.Worst ||
+				got.Best != want.Best) {
+				t.Errorf("%s: %+v, want %+v", name, got, want)
+			}
+		})
 	}
 	var text bytes.Buffer
 	g.headText(&text)

@@ -123,10 +123,12 @@ func TestAtLeastK(t *testing.T) {
 		"3": {Interval: stats.Interval{Est: 1.0 / 3}, Tasks: 3, TooFew: 1},
 		"5": {TooFew: 4},
 	} {
-		got := r.Groups[0].AtLeastK[k]
-		if got.Interval.Est != want.Interval.Est || got.Tasks != want.Tasks || got.TooFew != want.TooFew {
-			t.Errorf("k = %s: %+v, want %+v", k, got, want)
-		}
+		t.Run(k, func(t *testing.T) {
+			got := r.Groups[0].AtLeastK[k]
+			if got.Interval.Est != want.Interval.Est || got.Tasks != want.Tasks || got.TooFew != want.TooFew {
+				t.Errorf("k = %s: %+v, want %+v", k, got, want)
+			}
+		})
 	}
 	var text bytes.Buffer
 	if err := r.Text(&text, []int{1}); err != nil {
@@ -337,9 +339,11 @@ func TestTerminalsAreSafeFromForeignText(t *testing.T) {
 		"text": text.String(), "markdown": markdownOf(t, r, []int{1}, Full),
 		"junit": xmlText.String(),
 	} {
-		if strings.ContainsAny(out, "\x1b\x07") {
-			t.Errorf("%s passes escape sequences on: %q", name, out)
-		}
+		t.Run(name, func(t *testing.T) {
+			if strings.ContainsAny(out, "\x1b\x07") {
+				t.Errorf("%s passes escape sequences on: %q", name, out)
+			}
+		})
 	}
 }
 

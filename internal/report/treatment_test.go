@@ -78,9 +78,11 @@ func TestAnAnswerSaysWhatTheModelsWereGiven(t *testing.T) {
 		}
 	}
 	for name, out := range map[string]string{"text": textOf(t, c), "Markdown": comparison.String()} {
-		if !strings.Contains(out, line) || !strings.Contains(out, chosen) {
-			t.Errorf("%s of a comparison lacks the treatment:\n%s", name, out)
-		}
+		t.Run(name, func(t *testing.T) {
+			if !strings.Contains(out, line) || !strings.Contains(out, chosen) {
+				t.Errorf("%s of a comparison lacks the treatment:\n%s", name, out)
+			}
+		})
 	}
 	wantIn(t, text.String(), "treatment: skill csv-tools given in 36 of 36 runs, opened in 21 of 36 (58% [41, 74])")
 	wantIn(t, markdownOf(t, built, []int{1}, Compact), "- treatment: skill csv-tools given in 36 of 36 runs, opened in")

@@ -448,12 +448,14 @@ func TestEqualArmsAreAnAAExperiment(t *testing.T) {
 			}
 		}, "both arms are the same configuration, measured in two experiments"},
 	} {
-		c := make(test.change)
-		warnings := strings.Join(c.Warnings, "\n")
-		if !c.Same || !strings.Contains(warnings, test.want) ||
-			strings.Contains(warnings, "difference is noise") { // nobody has checked the world around them
-			t.Errorf("%s: %s", name, warnings)
-		}
+		t.Run(name, func(t *testing.T) {
+			c := make(test.change)
+			warnings := strings.Join(c.Warnings, "\n")
+			if !c.Same || !strings.Contains(warnings, test.want) ||
+				strings.Contains(warnings, "difference is noise") { // nobody has checked the world around them
+				t.Errorf("%s: %s", name, warnings)
+			}
+		})
 	}
 }
 

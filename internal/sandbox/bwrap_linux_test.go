@@ -196,15 +196,17 @@ func TestSandboxThatCannotBeMadeIsNoFailureOfTheProgram(t *testing.T) {
 		"not absolute": func(s *sandbox.SpawnSpec) { s.Isolation.ReadOnly = []string{"relative"} },
 		"both":         func(s *sandbox.SpawnSpec) { s.Isolation.ReadOnly = []string{c.workspace} },
 	} {
-		spec := c.spec("true")
-		change(&spec)
-		if name == "working directory is not visible" {
-			name = "is not visible"
-		}
-		if _, err := (sandbox.Local{}).Spawn(t.Context(), spec, nil, nil); err == nil ||
-			!strings.Contains(err.Error(), name) {
-			t.Errorf("%s: got %v", name, err)
-		}
+		t.Run(name, func(t *testing.T) {
+			spec := c.spec("true")
+			change(&spec)
+			if name == "working directory is not visible" {
+				name = "is not visible"
+			}
+			if _, err := (sandbox.Local{}).Spawn(t.Context(), spec, nil, nil); err == nil ||
+				!strings.Contains(err.Error(), name) {
+				t.Errorf("%s: got %v", name, err)
+			}
+		})
 	}
 }
 

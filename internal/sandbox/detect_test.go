@@ -29,9 +29,11 @@ func TestInstallCommandFitsTheSystem(t *testing.T) {
 		"arch": "sudo pacman -S --noconfirm bubblewrap", "alpine": "sudo apk add bubblewrap",
 		"opensuse": "sudo zypper install -y bubblewrap",
 	} {
-		if got := installCommandFor([]string{"derivative", system}, "bubblewrap", false); got != want {
-			t.Errorf("%s: %q, want %q", system, got, want)
-		}
+		t.Run(system, func(t *testing.T) {
+			if got := installCommandFor([]string{"derivative", system}, "bubblewrap", false); got != want {
+				t.Errorf("%s: %q, want %q", system, got, want)
+			}
+		})
 	}
 	if got := installCommandFor([]string{"debian"}, "bubblewrap", true); got != "apt-get install -y bubblewrap" {
 		t.Errorf("as root: %q", got)

@@ -365,9 +365,11 @@ func TestNamesThatOnlyTheFileSystemTakesForEqualAreRefused(t *testing.T) {
 	dir := &directory{file: file}
 	defer file.Close()
 	for name, want := range map[string]bool{"SKILL.md": true, "skill.MD": false} {
-		if got, err := dir.spells(name); err != nil || got != want {
-			t.Errorf("spells(%q) is %v, %v", name, got, err)
-		}
+		t.Run(name, func(t *testing.T) {
+			if got, err := dir.spells(name); err != nil || got != want {
+				t.Errorf("spells(%q) is %v, %v", name, got, err)
+			}
+		})
 	}
 }
 

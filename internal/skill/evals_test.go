@@ -41,29 +41,31 @@ func TestEvalsAreReadInEveryShape(t *testing.T) {
 			"\uFEFF" + `[{"id":"日本","prompt":"\uD83D\uDE00 é","assertions":["図に3か月"]}]`, "日本|図に3か月|||false",
 		},
 	} {
-		evals, err := skill.ParseEvals("evals.json", []byte(test.text))
-		if err != nil || len(evals.Cases) != 1 {
-			t.Errorf("%s: %+v, %v", name, evals, err)
-			continue
-		}
-		c := evals.Cases[0]
-		var sentences, checks, files []string
-		for _, s := range c.Statements {
-			sentences = append(sentences, s.Text)
-		}
-		for _, check := range c.Checks {
-			checks = append(checks, string(check))
-		}
-		for _, f := range c.Files {
-			files = append(files, f.Text)
-		}
-		silent := map[bool]string{true: "true", false: "false"}[c.Silent]
-		got := strings.Join([]string{
-			c.ID, strings.Join(sentences, ";"), strings.Join(checks, ";"), strings.Join(files, ";"), silent,
-		}, "|")
-		if got != test.want {
-			t.Errorf("%s: %s, want %s", name, got, test.want)
-		}
+		t.Run(name, func(t *testing.T) {
+			evals, err := skill.ParseEvals("evals.json", []byte(test.text))
+			if err != nil || len(evals.Cases) != 1 {
+				t.Errorf("%s: %+v, %v", name, evals, err)
+				return
+			}
+			c := evals.Cases[0]
+			var sentences, checks, files []string
+			for _, s := range c.Statements {
+				sentences = append(sentences, s.Text)
+			}
+			for _, check := range c.Checks {
+				checks = append(checks, string(check))
+			}
+			for _, f := range c.Files {
+				files = append(files, f.Text)
+			}
+			silent := map[bool]string{true: "true", false: "false"}[c.Silent]
+			got := strings.Join([]string{
+				c.ID, strings.Join(sentences, ";"), strings.Join(checks, ";"), strings.Join(files, ";"), silent,
+			}, "|")
+			if got != test.want {
+				t.Errorf("%s: %s, want %s", name, got, test.want)
+			}
+		})
 	}
 }
 
@@ -84,10 +86,12 @@ func TestOtherLayoutsAreRefused(t *testing.T) {
 		`{"evals":[]}`:                                   "evals is empty",
 		`{"evals":`:                                      "evals.json:1:9",
 	} {
-		_, err := skill.ParseEvals("evals.json", []byte(text))
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, want %q", text, err, want)
-		}
+		t.Run(text, func(t *testing.T) {
+			_, err := skill.ParseEvals("evals.json", []byte(text))
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v, want %q", text, err, want)
+			}
+		})
 	}
 }
 
@@ -252,9 +256,11 @@ func TestALeakIsAWordSequenceBeyondChance(t *testing.T) {
 		"Round every amount to two places.":       "",
 		"Write the total of all the rows, please": "",
 	} {
-		if got := skill.Leak(text, about); got != want {
-			t.Errorf("%q: %q, want %q", about, got, want)
-		}
+		t.Run(about, func(t *testing.T) {
+			if got := skill.Leak(text, about); got != want {
+				t.Errorf("%q: %q, want %q", about, got, want)
+			}
+		})
 	}
 	if got := skill.Leak("金額は必ず小数点以下二桁に丸めて、通貨は後ろに書く。", "金額は必ず小数点以下二桁に丸めて、通貨は後ろに書く"); got == "" {
 		t.Error("a repeated sentence without spaces is not found")

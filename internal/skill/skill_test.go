@@ -75,9 +75,11 @@ func TestHostileSkillsAreNamedAndNeitherFollowedNorWaitedFor(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, target := range map[string]string{"skills/out": outside, "skills/in": "good"} {
-		if err := os.Symlink(target, filepath.Join(dir, name)); err != nil {
-			t.Fatal(err)
-		}
+		t.Run(name, func(t *testing.T) {
+			if err := os.Symlink(target, filepath.Join(dir, name)); err != nil {
+				t.Fatal(err)
+			}
+		})
 	}
 	skills, err := skill.List(root, "skills")
 	if len(skills) != 2 || skills[0].Name != "good" || skills[1].Name != "in" {

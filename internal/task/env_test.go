@@ -23,9 +23,11 @@ func TestLinesOfEnvironmentFiles(t *testing.T) {
 		" A = 1 \r\n":              {{"A", "1"}},
 		"export A=1":               {{"export A", "1"}},
 	} {
-		if diff := cmp.Diff(want, parseEnv(text)); diff != "" {
-			t.Errorf("%q: %s", text, diff)
-		}
+		t.Run(text, func(t *testing.T) {
+			if diff := cmp.Diff(want, parseEnv(text)); diff != "" {
+				t.Errorf("%q: %s", text, diff)
+			}
+		})
 	}
 }
 

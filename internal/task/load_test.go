@@ -364,9 +364,11 @@ func TestWhereFamiliesComeFrom(t *testing.T) {
 		"ssh://git@host:22/o/r//a":           {URL: "ssh://git@host:22/o/r", Subdir: "a"},
 		"file:///srv/r.git//x@main":          {URL: "file:///srv/r.git", Subdir: "x", Ref: "main"},
 	} {
-		if got, err := ParseOrigin(text); err != nil || got != want {
-			t.Errorf("%s is %+v, %v, want %+v", text, got, err, want)
-		}
+		t.Run(text, func(t *testing.T) {
+			if got, err := ParseOrigin(text); err != nil || got != want {
+				t.Errorf("%s is %+v, %v, want %+v", text, got, err, want)
+			}
+		})
 	}
 	for _, text := range []string{"", "https://host/r//../x", "https://host/r@", "https://host/r@--upload-pack=x"} {
 		if got, err := ParseOrigin(text); err == nil {

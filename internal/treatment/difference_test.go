@@ -89,13 +89,15 @@ func TestDifferencesNameWhatNothingDeclares(t *testing.T) {
 			},
 		},
 	} {
-		// the word in the middle differs from start to start
-		a, noise, b := start("Your lucky word is okay today."), start("Your lucky word is mango today."),
-			start("Your lucky word is tulip today.")
-		test.change(b)
-		if diff := cmp.Diff(test.want, treatment.Differences(a, b, noise, test.pieces)); diff != "" {
-			t.Errorf("%s:\n%s", name, diff)
-		}
+		t.Run(name, func(t *testing.T) {
+			// the word in the middle differs from start to start
+			a, noise, b := start("Your lucky word is okay today."), start("Your lucky word is mango today."),
+				start("Your lucky word is tulip today.")
+			test.change(b)
+			if diff := cmp.Diff(test.want, treatment.Differences(a, b, noise, test.pieces)); diff != "" {
+				t.Errorf("%s:\n%s", name, diff)
+			}
+		})
 	}
 }
 

@@ -125,14 +125,16 @@ func TestBothSidesAreRedacted(t *testing.T) {
 	redactor := redact.New(redact.Config{Extra: map[string]string{"KEY": "hunter2-hunter2"}})
 	path := record(t, redactor, asked(t, text, user("Go.")))
 	for want, r := range map[string]*redact.Redactor{ledger.GivenWhole: redactor, ledger.GivenPart: nil} {
-		found, err := treatment.Read(treatment.Config{
-			Calls:    path,
-			Pieces:   []treatment.Piece{instructions(text)},
-			Redactor: r,
+		t.Run(want, func(t *testing.T) {
+			found, err := treatment.Read(treatment.Config{
+				Calls:    path,
+				Pieces:   []treatment.Piece{instructions(text)},
+				Redactor: r,
+			})
+			if err != nil || found.Pieces[0].Given != want {
+				t.Errorf("want %s: %+v, %v", want, found, err)
+			}
 		})
-		if err != nil || found.Pieces[0].Given != want {
-			t.Errorf("want %s: %+v, %v", want, found, err)
-		}
 	}
 }
 
@@ -296,12 +298,14 @@ func TestFindReadsWhatTheAgentReads(t *testing.T) {
 	dir := write(t, project)
 	outside := write(t, map[string]string{"secret.md": "secret"})
 	for name, target := range map[string]string{".rules/out.md": outside + "/secret.md", ".opencode": ".agents"} {
-		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Symlink(target, filepath.Join(dir, name)); err != nil {
-			t.Fatal(err)
-		}
+		t.Run(name, func(t *testing.T) {
+			if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Symlink(target, filepath.Join(dir, name)); err != nil {
+				t.Fatal(err)
+			}
+		})
 	}
 	if err := syscall.Mkfifo(filepath.Join(dir, ".rules/fifo.md"), 0o600); err != nil {
 		t.Fatal(err)
@@ -331,21 +335,23 @@ func TestFindReadsWhatTheAgentReads(t *testing.T) {
 			[]string{".rules/fifo.md it cannot be read", ".rules/out.md it cannot be read", "docs/style.md"},
 		},
 	} {
-		pieces, err := treatment.Find(dir, test.places)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var got []string
-		for _, p := range pieces {
-			why, _, _ := strings.Cut(p.Why, ":")
-			got = append(got, strings.TrimSpace(p.Name+" "+why))
-			if p.Why == "" && (p.Digest == "" || p.Text == "" || p.Path == "" || p.From != ledger.FromTask) {
-				t.Errorf("%s: %+v", name, p)
+		t.Run(name, func(t *testing.T) {
+			pieces, err := treatment.Find(dir, test.places)
+			if err != nil {
+				t.Fatal(err)
 			}
-		}
-		if !slices.Equal(got, test.want) {
-			t.Errorf("%s: %q, want %q", name, got, test.want)
-		}
+			var got []string
+			for _, p := range pieces {
+				why, _, _ := strings.Cut(p.Why, ":")
+				got = append(got, strings.TrimSpace(p.Name+" "+why))
+				if p.Why == "" && (p.Digest == "" || p.Text == "" || p.Path == "" || p.From != ledger.FromTask) {
+					t.Errorf("%s: %+v", name, p)
+				}
+			}
+			if !slices.Equal(got, test.want) {
+				t.Errorf("%s: %q, want %q", name, got, test.want)
+			}
+		})
 	}
 }
 

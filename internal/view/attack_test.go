@@ -118,17 +118,19 @@ func TestAllInterfaces(t *testing.T) {
 		"192.0.2.7:4000": http.StatusSeeOther, "localhost:4000": http.StatusSeeOther,
 		"192.0.2.8:4000": http.StatusForbidden, "rebound.example:4000": http.StatusForbidden,
 	} {
-		request, err := http.NewRequestWithContext(context.WithValue(t.Context(), http.LocalAddrContextKey, at),
-			http.MethodGet, "/?token="+server.token, http.NoBody)
-		if err != nil {
-			t.Fatal(err)
-		}
-		request.Host = host
-		out := &recorder{header: http.Header{}, status: http.StatusOK}
-		handler.ServeHTTP(out, request)
-		if out.status != want {
-			t.Errorf("%s: %d, want %d", host, out.status, want)
-		}
+		t.Run(host, func(t *testing.T) {
+			request, err := http.NewRequestWithContext(context.WithValue(t.Context(), http.LocalAddrContextKey, at),
+				http.MethodGet, "/?token="+server.token, http.NoBody)
+			if err != nil {
+				t.Fatal(err)
+			}
+			request.Host = host
+			out := &recorder{header: http.Header{}, status: http.StatusOK}
+			handler.ServeHTTP(out, request)
+			if out.status != want {
+				t.Errorf("%s: %d, want %d", host, out.status, want)
+			}
+		})
 	}
 }
 

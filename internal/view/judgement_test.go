@@ -26,9 +26,11 @@ func TestCitedLines(t *testing.T) {
 		"line 3 of even.sh":                    {},
 		"odd.sh:1":                             {{File: "odd.sh", Line: 1, Text: "odd"}},
 	} {
-		if diff := cmp.Diff(want, citations(text, changed)); diff != "" {
-			t.Errorf("%s: %s", text, diff)
-		}
+		t.Run(text, func(t *testing.T) {
+			if diff := cmp.Diff(want, citations(text, changed)); diff != "" {
+				t.Errorf("%s: %s", text, diff)
+			}
+		})
 	}
 	if got := citations("odd.sh:1", nil); len(got) != 0 {
 		t.Errorf("without a diff: %v", got)

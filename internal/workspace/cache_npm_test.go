@@ -14,13 +14,15 @@ func TestEveryAttemptHasAnIndexOfItsOwnInTheNPMCache(t *testing.T) {
 		"_cacache/index-v5/aa/bb/entry":         "one\n",
 		"_cacache/content-v2/sha512/cc/dd/blob": "package",
 	} {
-		path := filepath.Join(cache.dir, "cache", name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(content), 0o444); err != nil {
-			t.Fatal(err)
-		}
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(cache.dir, "cache", name)
+			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, []byte(content), 0o444); err != nil {
+				t.Fatal(err)
+			}
+		})
 	}
 	home := t.TempDir()
 	if err := cache.prepare(home); err != nil {
@@ -41,9 +43,11 @@ func TestEveryAttemptHasAnIndexOfItsOwnInTheNPMCache(t *testing.T) {
 		index: "one\ntwo\n", filepath.Join(cache.dir, "cache/_cacache/index-v5/aa/bb/entry"): "one\n",
 		filepath.Join(home, ".npm/_cacache/content-v2/sha512/cc/dd/blob"): "package",
 	} {
-		if content, err := os.ReadFile(path); err != nil || string(content) != want {
-			t.Errorf("%s: %q %v", path, content, err)
-		}
+		t.Run(path, func(t *testing.T) {
+			if content, err := os.ReadFile(path); err != nil || string(content) != want {
+				t.Errorf("%s: %q %v", path, content, err)
+			}
+		})
 	}
 	if info, err := os.Lstat(filepath.Join(home, ".npm/_cacache/content-v2/sha512/cc/dd/blob")); err != nil ||
 		info.Mode()&os.ModeSymlink == 0 {

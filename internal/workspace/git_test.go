@@ -58,9 +58,11 @@ func TestAnExportHasNoHistory(t *testing.T) {
 	for name, args := range map[string][]string{
 		"1": {"rev-list", "--all", "--count"}, "": {"remote"}, "main": {"rev-parse", "--abbrev-ref", "HEAD"},
 	} {
-		if out, err := git.Output(t.Context(), w.Dir, args...); err != nil || out != name {
-			t.Errorf("git %v says %q, %v", args, out, err)
-		}
+		t.Run(name, func(t *testing.T) {
+			if out, err := git.Output(t.Context(), w.Dir, args...); err != nil || out != name {
+				t.Errorf("git %v says %q, %v", args, out, err)
+			}
+		})
 	}
 	if out, err := git.Output(t.Context(), w.Dir, "status", "--porcelain"); err != nil || out != "" {
 		t.Errorf("the working directory is not clean: %q, %v", out, err)

@@ -80,8 +80,10 @@ func TestWhichGoVersionsAskForACache(t *testing.T) {
 		"go1.23.4": false, "go1.24": true, "go1.26.0\n": true, "go2.0": true,
 		"devel go1.27-abc": true,
 	} {
-		if got := servesCache(version); got != want {
-			t.Errorf("%s: %v, want %v", strings.TrimSpace(version), got, want)
-		}
+		t.Run(version, func(t *testing.T) {
+			if got := servesCache(version); got != want {
+				t.Errorf("%s: %v, want %v", strings.TrimSpace(version), got, want)
+			}
+		})
 	}
 }

@@ -248,9 +248,11 @@ func TestAPatchTurnsTheBaseIntoTheResult(t *testing.T) {
 		"a.txt": "modified", "dir/b.txt": "deleted", "dir": "added",
 		"protected/p.txt": "mode", "empty": "added",
 	} {
-		if status[name] != want {
-			t.Errorf("%s is %q, want %q", name, status[name], want)
-		}
+		t.Run(name, func(t *testing.T) {
+			if status[name] != want {
+				t.Errorf("%s is %q, want %q", name, status[name], want)
+			}
+		})
 	}
 }
 

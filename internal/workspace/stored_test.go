@@ -40,8 +40,10 @@ func TestStoredDigestsKeepTheirValues(t *testing.T) {
 		{"tree", tree, "sha256:1bcb12b91ee523cd6d9328578f117f425a7494eaeb746d452a75aebd692dc9b5"},
 		{"skill", skills, "sha256:1cef4784cf066fb5db5a6489d8b4ee621e47c100c310afc336cc3629498cf97d"},
 	} {
-		if test.got != test.want {
-			t.Errorf("%s: %s, want %s", test.name, test.got, test.want)
-		}
+		t.Run(test.name, func(t *testing.T) {
+			if test.got != test.want {
+				t.Errorf("%s: %s, want %s", test.name, test.got, test.want)
+			}
+		})
 	}
 }

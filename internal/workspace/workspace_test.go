@@ -179,10 +179,12 @@ func TestAttemptsStartInAFreshDirectory(t *testing.T) {
 		"cell": "not empty", "file": "not a directory", "../x": "not a valid",
 		"": "not a valid",
 	} {
-		_, err := Prepare(t.Context(), Config{Root: root, Name: name, Family: fam, Task: one})
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("name %q gives %v, want %q", name, err, want)
-		}
+		t.Run(name, func(t *testing.T) {
+			_, err := Prepare(t.Context(), Config{Root: root, Name: name, Family: fam, Task: one})
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("name %q gives %v, want %q", name, err, want)
+			}
+		})
 	}
 	if _, err := os.Stat(filepath.Join(root, "cell", "left-over")); err != nil {
 		t.Errorf("the refused directory was touched: %v", err)

@@ -29,13 +29,15 @@ func TestTwoArmsOfABenchmark(t *testing.T) {
 		"tasks/greet/workdir/README.md":  "Nothing here yet.\n",
 		"tasks/greet/tests/greet.tap.sh": "echo 1..1\ngrep -q hello greeting.txt && echo ok 1 || echo not ok 1\n",
 	} {
-		path := filepath.Join(dir, "family", name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(dir, "family", name)
+			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		})
 	}
 	url := scriptedtest.Serve(t, `{"scenarios":[{"name":"idle","when":{"model":"idle-model"},"turns":[{"text":"No."}]}],
 		"turns":[{"calls":[{"bash":"echo hello > greeting.txt"}]},{"text":"Done."}]}`)

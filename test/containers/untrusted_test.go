@@ -35,13 +35,15 @@ echo "{\"test\":\"answer\",\"pass\":$pass,\"message\":\"$(echo $out)\"}" >&3
 		"two/agent.task.md":    "HIDDEN-WORD\n", "two/workdir/program": "HIDDEN-WORD\n",
 		"two/hooks/invariants.sh": "#!/bin/sh\n# HIDDEN-WORD\n",
 	} {
-		path := filepath.Join(tasks, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(content), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(tasks, name)
+			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, []byte(content), 0o755); err != nil {
+				t.Fatal(err)
+			}
+		})
 	}
 	code, stdout, stderr := fit(t, b.dir, "lint", "--family", "family", "--task", "one")
 	if code != 0 {
@@ -66,20 +68,24 @@ echo "{\"test\":\"answer\",\"pass\":$pass,\"message\":\"$(echo $wrong)\"}" >&3
 		"hooks/invariants.sh": compares, "hooks/expected": "42\n", "workdir/program": program,
 		"task.yaml": "checks: [answer]\n", "solution/answer.txt": "42\n",
 	} {
-		path := filepath.Join(tasks, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(content), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(tasks, name)
+			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, []byte(content), 0o755); err != nil {
+				t.Fatal(err)
+			}
+		})
 	}
 	for name, target := range map[string]string{
 		"left": filepath.Join(hooks, "expected"), "left-later": "/proc/self/fd/3",
 	} {
-		if err := os.Symlink(target, filepath.Join(tasks, "solution", name)); err != nil {
-			t.Fatal(err)
-		}
+		t.Run(name, func(t *testing.T) {
+			if err := os.Symlink(target, filepath.Join(tasks, "solution", name)); err != nil {
+				t.Fatal(err)
+			}
+		})
 	}
 	if code, stdout, stderr := fit(t, b.dir, "lint", "--family", "family"); code != 0 {
 		t.Errorf("lint: %d\n%s\n%s", code, stdout, stderr)

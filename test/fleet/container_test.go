@@ -27,13 +27,15 @@ func TestAContainerOnAFleet(t *testing.T) {
 		"script.json": `{"turns":[{"calls":[{"bash":"grep -q 'for a fleet' built.txt && echo 42 > answer.txt"}]},` +
 			`{"text":"Done."}]}`,
 	} {
-		path := filepath.Join(w.dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(w.dir, name)
+			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		})
 	}
 	m := &machine{name: "w1", tmp: filepath.Join(w.dir, "w1")} // the engine's networks are those of this machine
 	w.serveModel(m)

@@ -22,13 +22,15 @@ func TestASkillThatLeaksOnAWorkerWithholdsTheClaim(t *testing.T) {
 		"family/tasks/t01/agent.task.md": "Write the answer to answer.txt. These skills help:\n\n- answers: " + description +
 			"\n",
 	} {
-		path := filepath.Join(w.dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(w.dir, name)
+			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		})
 	}
 	m := &machine{name: "w1", tmp: filepath.Join(w.dir, "w1")}
 	w.serveModel(m)

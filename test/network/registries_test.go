@@ -45,13 +45,15 @@ func TestAnAgentReachesTheRegistriesOfItsTask(t *testing.T) {
 		"task.yaml": "id: fetch\nprompt: Fetch the package.\nrepo: { path: base }\n" +
 			"verifyCommand: grep -q 'a package' package.txt\nnetwork: registries\nregistries: ['localhost:" + port + "']\n",
 	} {
-		path := filepath.Join(b.dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(b.dir, name)
+			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		})
 	}
 	out := &bytes.Buffer{}
 	b.con.Stdout = out

@@ -58,13 +58,15 @@ func TestTheKeyIsWithNobodyInATeam(t *testing.T) {
 		".claude/agents/one.md": "---\nname: one\n---\nYou are one.\n", "repo/a.txt": "a\n",
 		"task.yaml": "id: write\nprompt: Write the file done.\nrepo: {path: repo, ref: main}\nverifyCommand: test -e done\n",
 	} {
-		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(dir, name)
+			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		})
 	}
 	for _, args := range []string{"init -q -b main", "add .", "-c user.name=x -c user.email=x@x commit -qm base"} {
 		command := exec.Command(git, append([]string{"-C", filepath.Join(dir, "repo")}, strings.Fields(args)...)...)

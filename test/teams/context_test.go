@@ -129,9 +129,11 @@ func TestAMemberReadsItsDirectoryAndTheLeadDoesNot(t *testing.T) {
 		member += request
 	}
 	for mark, want := range map[string]bool{"IN-LIBRARY-TEXT": true, "IN-LIBRARY-SKILL": true, "OF-LEAD-": false} {
-		if strings.Contains(member, mark) != want {
-			t.Errorf("%s reached the participant: %v", mark, !want)
-		}
+		t.Run(mark, func(t *testing.T) {
+			if strings.Contains(member, mark) != want {
+				t.Errorf("%s reached the participant: %v", mark, !want)
+			}
+		})
 	}
 	if lead < 4 {
 		t.Errorf("the lead asked its model only %d times", lead)

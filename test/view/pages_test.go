@@ -68,9 +68,11 @@ func TestNumbersAreThoseOfTheCommands(t *testing.T) {
 		"rate of before":     fmt.Sprintf("%.1f%%", 100*want.RateA.Est),
 		"rate of after":      fmt.Sprintf("%.1f%%", 100*want.RateB.Est),
 	} {
-		if !strings.Contains(page.Overall, text) {
-			t.Errorf("%s: %q is not in %q", what, text, page.Overall)
-		}
+		t.Run(what, func(t *testing.T) {
+			if !strings.Contains(page.Overall, text) {
+				t.Errorf("%s: %q is not in %q", what, text, page.Overall)
+			}
+		})
 	}
 	for _, text := range []string{
 		fmt.Sprintf("$%.2f and $%.2f spent", *want.CostA, *want.CostB),

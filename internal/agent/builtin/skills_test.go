@@ -88,10 +88,12 @@ func TestSamplingReachesTheModel(t *testing.T) {
 		}
 	}
 	for model, effort := range map[string]string{"gpt-5.5": "huge", "claude-sonnet-4-5": "low"} {
-		cfg.Model, cfg.Effort = model, effort
-		if err := agent.Check(New(), cfg); err == nil || !strings.Contains(err.Error(), "effort") {
-			t.Errorf("effort %s of %s: %v", effort, model, err)
-		}
+		t.Run(model, func(t *testing.T) {
+			cfg.Model, cfg.Effort = model, effort
+			if err := agent.Check(New(), cfg); err == nil || !strings.Contains(err.Error(), "effort") {
+				t.Errorf("effort %s of %s: %v", effort, model, err)
+			}
+		})
 	}
 }
 

@@ -83,9 +83,11 @@ func TestArguments(t *testing.T) {
 			slices.Concat(base, rest, []string{"--mcp-config", "/h/mcp.json", "--tools", ""}),
 		},
 	} {
-		if diff := cmp.Diff(test.want, test.args.argv()); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, test.args.argv()); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", name, diff)
+			}
+		})
 	}
 }
 

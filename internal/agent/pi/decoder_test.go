@@ -124,16 +124,18 @@ func TestCostOfNothingIsNotBelieved(t *testing.T) {
 		"nothing":  {"0", 15, session.CostComputed},
 		"negative": {"-3", 15, session.CostComputed},
 	} {
-		line := said("stop", `,"usage":{"input":10,"output":5,"cacheRead":0,"cacheWrite":0,"cost":{"total":`+test.cost+
-			`}}`)
-		sessions, err := session.Read(strings.NewReader(begin+"\n"+line), New().Dialects(),
-			session.Options{Prices: prices})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if u := sessions[0].Usage; u.CostUSD == nil || *u.CostUSD != test.want || u.CostSource != test.source {
-			t.Errorf("%s: %+v", name, u)
-		}
+		t.Run(name, func(t *testing.T) {
+			line := said("stop", `,"usage":{"input":10,"output":5,"cacheRead":0,"cacheWrite":0,"cost":{"total":`+test.cost+
+				`}}`)
+			sessions, err := session.Read(strings.NewReader(begin+"\n"+line), New().Dialects(),
+				session.Options{Prices: prices})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if u := sessions[0].Usage; u.CostUSD == nil || *u.CostUSD != test.want || u.CostSource != test.source {
+				t.Errorf("%s: %+v", name, u)
+			}
+		})
 	}
 }
 
@@ -166,9 +168,11 @@ func TestMessagesInATraceAreNotToldTwice(t *testing.T) {
 		"bare":  enrich(t, begin, user),
 		"trace": enrich(t, strings.Split(trace, "\n")...),
 	} {
-		if len(s.Messages) != 1 || s.Messages[0].Text != "Do it" {
-			t.Errorf("%s: %+v", name, s.Messages)
-		}
+		t.Run(name, func(t *testing.T) {
+			if len(s.Messages) != 1 || s.Messages[0].Text != "Do it" {
+				t.Errorf("%s: %+v", name, s.Messages)
+			}
+		})
 	}
 }
 

@@ -84,9 +84,11 @@ func TestArguments(t *testing.T) {
 				[]string{"--extension", "/c/bridge.ts", "-p"}),
 		},
 	} {
-		if diff := cmp.Diff(test.want, test.arguments.argv()); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, test.arguments.argv()); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", name, diff)
+			}
+		})
 	}
 }
 
@@ -319,9 +321,11 @@ func TestAConversationGoesOnOnlyWhereItWasHeld(t *testing.T) {
 		"2026_abc-1.jsonl": string(header) + "\n{}\n",
 		"2026_abc-2.jsonl": "garbage",
 	} {
-		if err := os.WriteFile(filepath.Join(p.sessions, name), []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		t.Run(name, func(t *testing.T) {
+			if err := os.WriteFile(filepath.Join(p.sessions, name), []byte(content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		})
 	}
 	for _, test := range []struct{ id, dir, want string }{
 		{"abc-1", dir, ""},

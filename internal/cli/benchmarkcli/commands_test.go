@@ -100,10 +100,12 @@ func TestMistakesOfUseAreNamed(t *testing.T) {
 		"--effect":                             {"plan", "--effect", "2"},
 		"does not begin with http":             with(run, "--model-url", "localhost"),
 	} {
-		c.want(2, args...)
-		if !strings.Contains(c.stderr, text) {
-			t.Errorf("%v: %q is not in %q", args, text, c.stderr)
-		}
+		t.Run(text, func(t *testing.T) {
+			c.want(2, args...)
+			if !strings.Contains(c.stderr, text) {
+				t.Errorf("%v: %q is not in %q", args, text, c.stderr)
+			}
+		})
 	}
 	if _, err := os.Stat(filepath.Join(c.dir, "out")); err == nil {
 		t.Error("a mistake has left a run directory")
@@ -161,15 +163,17 @@ func TestAForgedLedgerDoesNotGetThrough(t *testing.T) {
 			1]),
 		"lengthened": string(original) + `{"taskId":"t000","runIndex":7,"verdict":"pass"}` + "\n",
 	} {
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		c.want(3, "report", "--input", "out")
-		c.contains(c.stderr, "does not verify: line ")
-		c.want(3, "compare", "out", "out")
-		if name != "lengthened" { // a torn end may be garbage; it never counts
-			c.want(3, with(run, "--runs", "2")...)
-		}
+		t.Run(name, func(t *testing.T) {
+			if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			c.want(3, "report", "--input", "out")
+			c.contains(c.stderr, "does not verify: line ")
+			c.want(3, "compare", "out", "out")
+			if name != "lengthened" { // a torn end may be garbage; it never counts
+				c.want(3, with(run, "--runs", "2")...)
+			}
+		})
 	}
 	c.want(0, "report", "--input", "out", "--damaged")
 	c.contains(c.stdout, `"skipped": `)

@@ -288,18 +288,22 @@ func TestALedgerThatWasPutBackIsNoticed(t *testing.T) {
 	head := filepath.Join(c.dir, "out", ledger.NoteFile(experiment.LedgerFile))
 	older := map[string][]byte{path: nil, head: nil}
 	for name := range older {
-		content, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		older[name] = content
+		t.Run(name, func(t *testing.T) {
+			content, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			older[name] = content
+		})
 	}
 	c.want(0, with(run, "--runs", "2")...)
 	c.want(0, "list", "out", "--verify")
 	for name, content := range older {
-		if err := os.WriteFile(name, content, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		t.Run(name, func(t *testing.T) {
+			if err := os.WriteFile(name, content, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		})
 	}
 	c.want(1, "list", "out", "--verify")
 	c.contains(c.stderr, "older than the last state that your key signed")

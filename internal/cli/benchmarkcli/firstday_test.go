@@ -103,10 +103,12 @@ func TestWhatCannotBeMeantIsRefusedBeforeItCosts(t *testing.T) {
 		"is not a valid model URL":             with(run, "--model-url", "localhost"),
 		"must be a whole number of at least 1": with(run, "--limit", "0"),
 	} {
-		c.want(2, args...)
-		if !strings.Contains(c.stderr, text) {
-			t.Errorf("%v: %q is not in %q", args, text, c.stderr)
-		}
+		t.Run(text, func(t *testing.T) {
+			c.want(2, args...)
+			if !strings.Contains(c.stderr, text) {
+				t.Errorf("%v: %q is not in %q", args, text, c.stderr)
+			}
+		})
 	}
 	if _, err := os.Stat(filepath.Join(c.dir, "out")); err == nil {
 		t.Error("a mistake has left a run directory")

@@ -53,19 +53,21 @@ func TestFlagValues(t *testing.T) {
 			"some of same, drift",
 		},
 	} {
-		for _, text := range row.wrong {
-			if err := row.flag.Set(text); err == nil || !strings.Contains(err.Error(), row.mistake) {
-				t.Errorf("%q: got %v and the value %s, want a mistake about %q", text, err, row.flag, row.mistake)
+		t.Run(row.mistake, func(t *testing.T) {
+			for _, text := range row.wrong {
+				if err := row.flag.Set(text); err == nil || !strings.Contains(err.Error(), row.mistake) {
+					t.Errorf("%q: got %v and the value %s, want a mistake about %q", text, err, row.flag, row.mistake)
+				}
 			}
-		}
-		for text, want := range row.right {
-			if err := row.flag.Set(text); err != nil || row.flag.String() != want {
-				t.Errorf("%q became %q (%v), want %q", text, row.flag, err, want)
+			for text, want := range row.right {
+				if err := row.flag.Set(text); err != nil || row.flag.String() != want {
+					t.Errorf("%q became %q (%v), want %q", text, row.flag, err, want)
+				}
 			}
-		}
-		if err := row.flag.Set(" "); err != nil {
-			t.Errorf("a blank is a mistake: %v", err)
-		}
+			if err := row.flag.Set(" "); err != nil {
+				t.Errorf("a blank is a mistake: %v", err)
+			}
+		})
 	}
 	if count.Given || money.Given || span.Given || choice.Value != "json" {
 		t.Errorf("a blank value counts as given, or changed a choice: %+v %+v %+v %+v", count, money, span, choice)

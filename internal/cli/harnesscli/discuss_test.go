@@ -37,10 +37,12 @@ func TestAResumeContextIsReadFromTheFlagAFileOrStandardInput(t *testing.T) {
 		"nonsense":            "it is not JSON",
 		`{"history_since":1}`: `"history_since" must not be a JSON number`,
 	} {
-		_, err := readResumeContext(&console.Console{Dir: dir}, value)
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, want %q", value, err, want)
-		}
+		t.Run(value, func(t *testing.T) {
+			_, err := readResumeContext(&console.Console{Dir: dir}, value)
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v, want %q", value, err, want)
+			}
+		})
 	}
 }
 

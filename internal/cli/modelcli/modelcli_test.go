@@ -92,19 +92,21 @@ func TestServeAnswersRequestsToThisMachineOnly(t *testing.T) {
 		"localhost" + port: 200, "127.0.0.1" + port: 200, "[::1]" + port: 200,
 		"evil.example" + port: 403, "evil.example": 403, "10.0.0.1" + port: 403,
 	} {
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/v1/models", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		request.Host = host
-		reply, err := http.DefaultClient.Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_ = reply.Body.Close()
-		if reply.StatusCode != want {
-			t.Errorf("Host %s: %d, want %d", host, reply.StatusCode, want)
-		}
+		t.Run(host, func(t *testing.T) {
+			request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/v1/models", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			request.Host = host
+			reply, err := http.DefaultClient.Do(request)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = reply.Body.Close()
+			if reply.StatusCode != want {
+				t.Errorf("Host %s: %d, want %d", host, reply.StatusCode, want)
+			}
+		})
 	}
 }
 
@@ -143,12 +145,14 @@ func TestServeNamesTheMistake(t *testing.T) {
 		"not on the loopback interface":       {"--script", "good.json", "--addr", "0.0.0.0:0"},
 		"--log: open":                         {"--script", "good.json", "--log", "absent/log"},
 	} {
-		command := modelcli.New(&console.Console{Stdout: io.Discard, Stderr: io.Discard, Dir: dir})
-		command.SetArgs(append([]string{"serve"}, args...))
-		command.SilenceErrors, command.SilenceUsage = true, true
-		err := command.ExecuteContext(t.Context())
-		if err == nil || !strings.Contains(err.Error(), want) || console.Code(err) != console.ExitUsage {
-			t.Errorf("%q: %v, want %q and exit code 2", args, err, want)
-		}
+		t.Run(want, func(t *testing.T) {
+			command := modelcli.New(&console.Console{Stdout: io.Discard, Stderr: io.Discard, Dir: dir})
+			command.SetArgs(append([]string{"serve"}, args...))
+			command.SilenceErrors, command.SilenceUsage = true, true
+			err := command.ExecuteContext(t.Context())
+			if err == nil || !strings.Contains(err.Error(), want) || console.Code(err) != console.ExitUsage {
+				t.Errorf("%q: %v, want %q and exit code 2", args, err, want)
+			}
+		})
 	}
 }

@@ -258,11 +258,13 @@ func TestTextIsForPeople(t *testing.T) {
 		{"Gwet's AC1", []string{"agree", "ratings.csv"}},
 		{"0.004000    0.020000    0.020000", []string{"adjust", "--p", "0.004,0.03,0.02,0.5,0.011"}},
 	} {
-		out, code, err := s.run(row.arguments...)
-		if code != console.ExitGood || !strings.Contains(out, row.says) {
-			t.Errorf("fit stats %s: exit %d (%v)\n%s\nwant %q", strings.Join(row.arguments, " "), code, err, out,
-				row.says)
-		}
+		t.Run(row.says, func(t *testing.T) {
+			out, code, err := s.run(row.arguments...)
+			if code != console.ExitGood || !strings.Contains(out, row.says) {
+				t.Errorf("fit stats %s: exit %d (%v)\n%s\nwant %q", strings.Join(row.arguments, " "), code, err, out,
+					row.says)
+			}
+		})
 	}
 }
 

@@ -89,10 +89,12 @@ func TestAnswersAreTheSameEveryTime(t *testing.T) {
 
 func TestThePagerIsThePersonsOwn(t *testing.T) {
 	for environ, want := range map[string]string{"PAGER=more -d": "more", "PAGER=": "", "PAGER=cat": ""} {
-		a := &app{con: &console.Console{Environ: []string{environ}}}
-		if got, _ := a.pagerCommand(); got != want {
-			t.Errorf("%s: pager %q, want %q", environ, got, want)
-		}
+		t.Run(environ, func(t *testing.T) {
+			a := &app{con: &console.Console{Environ: []string{environ}}}
+			if got, _ := a.pagerCommand(); got != want {
+				t.Errorf("%s: pager %q, want %q", environ, got, want)
+			}
+		})
 	}
 	var out bytes.Buffer
 	a := &app{con: &console.Console{Stdout: &out}}

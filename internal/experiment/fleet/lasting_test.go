@@ -171,24 +171,26 @@ func TestContainersOfTasksTravel(t *testing.T) {
 		Context:    image,
 	}
 	for name, engines := range map[string][]string{"plain": nil, "engine": {"podman"}} {
-		w.work(name, 1, nil, func(cfg *WorkerConfig) {
-			cfg.Engines = engines
-			cfg.Executor = func(_ context.Context, job Job) (Attempts, error) {
-				do := func(_ context.Context, cell experiment.Cell, _ int) ledger.Record {
-					r := verdict(cell)
-					r.Isolation = job.Prepared.Isolation
-					if cell.TaskID == "t0" {
+		t.Run(name, func(t *testing.T) {
+			w.work(name, 1, nil, func(cfg *WorkerConfig) {
+				cfg.Engines = engines
+				cfg.Executor = func(_ context.Context, job Job) (Attempts, error) {
+					do := func(_ context.Context, cell experiment.Cell, _ int) ledger.Record {
+						r := verdict(cell)
+						r.Isolation = job.Prepared.Isolation
+						if cell.TaskID == "t0" {
+							return r
+						}
+						env := job.Prepared.Family.Tasks[1].Settings.Environment
+						content, err := os.ReadFile(env.Dockerfile)
+						if err != nil || string(content) != "FROM base" || env.Context != filepath.Dir(env.Dockerfile) {
+							t.Errorf("%s has %+v: %q %v", name, env, content, err)
+						}
 						return r
 					}
-					env := job.Prepared.Family.Tasks[1].Settings.Environment
-					content, err := os.ReadFile(env.Dockerfile)
-					if err != nil || string(content) != "FROM base" || env.Context != filepath.Dir(env.Dockerfile) {
-						t.Errorf("%s has %+v: %q %v", name, env, content, err)
-					}
-					return r
+					return &fake{sink: job.Sink, do: do}, nil
 				}
-				return &fake{sink: job.Sink, do: do}, nil
-			}
+			})
 		})
 	}
 	dir, e := w.coordinate(p, output, func(cfg *Config) { cfg.Isolation, cfg.Engine = "none", "podman" })

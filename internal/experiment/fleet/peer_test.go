@@ -103,15 +103,17 @@ func TestOnlyWhoWasGivenAnAttemptIsMakingIt(t *testing.T) {
 		cfg: Config{Prepared: &experiment.Prepared{Setup: experiment.Setup{Family: &task.Family{}}}},
 	}
 	for key, proof := range map[string]string{"OTHER": claimProof(own.work.Ticket, "OWN"), "NONE": ""} {
-		e.follow([]Worker{{Name: "w", Key: key, Running: []Running{{Run: "r", Attempt: name, Proof: proof}}}})
-		event, err := json.Marshal(event{Name: name, Worker: "w", Proof: proof})
-		if err != nil {
-			t.Fatal(err)
-		}
-		e.begun(&nats.Msg{Subject: eventSubject("r", key), Data: event})
-		if e.claimed[token(name)] || own.worker != "" {
-			t.Errorf("key %s speaks for another one", key)
-		}
+		t.Run(key, func(t *testing.T) {
+			e.follow([]Worker{{Name: "w", Key: key, Running: []Running{{Run: "r", Attempt: name, Proof: proof}}}})
+			event, err := json.Marshal(event{Name: name, Worker: "w", Proof: proof})
+			if err != nil {
+				t.Fatal(err)
+			}
+			e.begun(&nats.Msg{Subject: eventSubject("r", key), Data: event})
+			if e.claimed[token(name)] || own.worker != "" {
+				t.Errorf("key %s speaks for another one", key)
+			}
+		})
 	}
 	proof := claimProof(own.work.Ticket, "OWN")
 	e.follow([]Worker{{Name: "w", Key: "OWN", Running: []Running{{Run: "r", Attempt: name, Proof: proof}}}})

@@ -35,11 +35,13 @@ func TestPlacement(t *testing.T) {
 		"no label gpu": func(w *Worker) { w.Labels = nil },
 		"no KEY":       func(w *Worker) { w.Env = nil },
 	} {
-		lacking := all
-		change(&lacking)
-		if why := lacking.Lacks(needs); !strings.Contains(why, want) {
-			t.Errorf("%q, want %q", why, want)
-		}
+		t.Run(want, func(t *testing.T) {
+			lacking := all
+			change(&lacking)
+			if why := lacking.Lacks(needs); !strings.Contains(why, want) {
+				t.Errorf("%q, want %q", why, want)
+			}
+		})
 	}
 	w := newWorld(t)
 	p, output := w.prepared(2, 1, "a", "b"), filepath.Join(w.dir, "run")

@@ -70,11 +70,13 @@ func TestStrangersAreRefused(t *testing.T) {
 		"no URL":      {"http://127.0.0.1:1", "not a URL of a fleet"},
 		"nobody":      {"fit://" + own.Token + "@127.0.0.1:1", "connect to fit://127.0.0.1:1"},
 	} {
-		_, err := Dial(t.Context(), Dialing{URL: c.url, Role: RoleCoordinator})
-		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") ||
-			strings.Contains(err.Error(), own.Token) {
-			t.Errorf("%s: %v, want %q in one line", name, err, c.want)
-		}
+		t.Run(name, func(t *testing.T) {
+			_, err := Dial(t.Context(), Dialing{URL: c.url, Role: RoleCoordinator})
+			if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") ||
+				strings.Contains(err.Error(), own.Token) {
+				t.Errorf("%s: %v, want %q in one line", name, err, c.want)
+			}
+		})
 	}
 }
 
@@ -188,16 +190,18 @@ func TestARecordIsThatOfItsAttempt(t *testing.T) {
 		"held too long":      func(r *ledger.Record) { r.HeldMs = time.Hour.Milliseconds() },
 		"countless tokens":   func(r *ledger.Record) { r.Tokens.OutputTokens = 1e12 },
 	} {
-		r := verdict(experiment.Cell{Seed: 1})
-		r.Agent, r.AgentVersion, r.Isolation = "builtin", "1", "bwrap, worktree"
-		r.StartMs, r.EndMs = since.UnixMilli()+1, since.UnixMilli()+2
-		r.Tokens, r.CostUSD = &ledger.UsageJSON{InputTokens: 1000, OutputTokens: 10}, usd(1)
-		change(&r)
-		stored := since.Add(time.Minute)
-		err := cmp.Or(checkNumbers(&r, since, stored), e.checkCost(&r, since, stored), checkSetup(&r, p))
-		if (name == "") != (err == nil) || err != nil && !errors.Is(err, errRecord) {
-			t.Errorf("%s: %v", name, err)
-		}
+		t.Run(name, func(t *testing.T) {
+			r := verdict(experiment.Cell{Seed: 1})
+			r.Agent, r.AgentVersion, r.Isolation = "builtin", "1", "bwrap, worktree"
+			r.StartMs, r.EndMs = since.UnixMilli()+1, since.UnixMilli()+2
+			r.Tokens, r.CostUSD = &ledger.UsageJSON{InputTokens: 1000, OutputTokens: 10}, usd(1)
+			change(&r)
+			stored := since.Add(time.Minute)
+			err := cmp.Or(checkNumbers(&r, since, stored), e.checkCost(&r, since, stored), checkSetup(&r, p))
+			if (name == "") != (err == nil) || err != nil && !errors.Is(err, errRecord) {
+				t.Errorf("%s: %v", name, err)
+			}
+		})
 	}
 	r := ledger.Record{Tokens: &ledger.UsageJSON{InputTokens: 1e8}, CostUSD: usd(900)}
 	if err := e.checkCost(&r, since, since.Add(2*time.Hour)); err != nil {

@@ -94,14 +94,16 @@ func TestSecretsDoNotTravel(t *testing.T) {
 		"the arm's key": key, "the task's password": password, "the token": join.Token,
 		"the worker's key": "of-the-worker", "the worker's token": "worker-token",
 	} {
-		for form, shown := range forms(secret) {
-			if bytes.Contains(heard.Bytes(), []byte(shown)) {
-				t.Errorf("%s is on the wire, %s", what, form)
+		t.Run(what, func(t *testing.T) {
+			for form, shown := range forms(secret) {
+				if bytes.Contains(heard.Bytes(), []byte(shown)) {
+					t.Errorf("%s is on the wire, %s", what, form)
+				}
+				if bytes.Contains(content, []byte(shown)) {
+					t.Errorf("%s is in the hub's files, %s", what, form)
+				}
 			}
-			if bytes.Contains(content, []byte(shown)) {
-				t.Errorf("%s is in the hub's files, %s", what, form)
-			}
-		}
+		})
 	}
 }
 

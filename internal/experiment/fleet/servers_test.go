@@ -158,12 +158,14 @@ func TestAddressesOfAHub(t *testing.T) {
 		"public":    {ServerConfig{Listen: "127.0.0.1:0", Dir: t.TempDir(), Public: "nonsense"}, "must be host:port"},
 		"in use":    {ServerConfig{Listen: taken, Dir: t.TempDir()}, "address already in use"},
 	} {
-		if other, err := StartServer(c.cfg); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: %v, want %q", name, err, c.want)
-			if err == nil {
-				other.Close()
+		t.Run(name, func(t *testing.T) {
+			if other, err := StartServer(c.cfg); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%s: %v, want %q", name, err, c.want)
+				if err == nil {
+					other.Close()
+				}
 			}
-		}
+		})
 	}
 	all, err := StartServer(ServerConfig{Listen: ":0", Dir: t.TempDir()})
 	if err != nil {

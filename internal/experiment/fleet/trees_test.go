@@ -22,9 +22,11 @@ func TestATreeComesBackAsItWas(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, mode := range map[string]fs.FileMode{"a": 0o644, "closed/run": 0o755, "closed/read": 0o400} {
-		if err := os.WriteFile(filepath.Join(from, name), []byte(name), mode); err != nil {
-			t.Fatal(err)
-		}
+		t.Run(name, func(t *testing.T) {
+			if err := os.WriteFile(filepath.Join(from, name), []byte(name), mode); err != nil {
+				t.Fatal(err)
+			}
+		})
 	}
 	if err := os.Symlink("/nowhere", filepath.Join(from, "link")); err != nil {
 		t.Fatal(err)

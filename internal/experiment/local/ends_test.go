@@ -483,10 +483,12 @@ func TestVotesThatComeToNothingAreOnNeitherSide(t *testing.T) {
 		"p": ledger.Pass, "f": ledger.Fail, "e": "", "ppf": ledger.Pass, "fpf": ledger.Fail, "ppe": ledger.Pass,
 		"fef": ledger.Fail, "pfe": "", "pee": "", "eee": "", "ppfee": "", "pppee": ledger.Pass,
 	} {
-		verdict, _, err := majority(votes(verdicts))
-		if verdict != want || (err == nil) != (want != "") {
-			t.Errorf("%s: %q %v, want %q", verdicts, verdict, err, want)
-		}
+		t.Run(verdicts, func(t *testing.T) {
+			verdict, _, err := majority(votes(verdicts))
+			if verdict != want || (err == nil) != (want != "") {
+				t.Errorf("%s: %q %v, want %q", verdicts, verdict, err, want)
+			}
+		})
 	}
 }
 

@@ -45,18 +45,20 @@ func TestAJudgeOfOneArmsVendorIsRefused(t *testing.T) {
 			"",
 		},
 	} {
-		_, err := Prepare(t.Context(), experiment.Setup{
-			Family: family,
-			Arms:   test.arms,
-			Judge:  test.judge,
-			Runs:   1,
-		}, testMachine())
-		switch {
-		case test.want == "" && err != nil:
-			t.Errorf("%s: %v", name, err)
-		case test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)):
-			t.Errorf("%s: %v, want %s", name, err, test.want)
-		}
+		t.Run(name, func(t *testing.T) {
+			_, err := Prepare(t.Context(), experiment.Setup{
+				Family: family,
+				Arms:   test.arms,
+				Judge:  test.judge,
+				Runs:   1,
+			}, testMachine())
+			switch {
+			case test.want == "" && err != nil:
+				t.Errorf("%s: %v", name, err)
+			case test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)):
+				t.Errorf("%s: %v, want %s", name, err, test.want)
+			}
+		})
 	}
 }
 

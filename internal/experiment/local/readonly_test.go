@@ -52,9 +52,11 @@ check "the symlink" "$(readlink link)" data/table.csv
 	final := filepath.Join(path, filepath.FromSlash(r.RunDir), FinalDir)
 	t.Cleanup(func() { _ = os.Chmod(filepath.Join(final, "data"), 0o755) })
 	for name, want := range map[string]os.FileMode{"data": 0o555, "data/table.csv": 0o444} {
-		info, err := os.Stat(filepath.Join(final, name))
-		if err != nil || info.Mode().Perm() != want || name != "data" && !info.ModTime().Equal(old) {
-			t.Errorf("what is kept: %v %v", info, err)
-		}
+		t.Run(name, func(t *testing.T) {
+			info, err := os.Stat(filepath.Join(final, name))
+			if err != nil || info.Mode().Perm() != want || name != "data" && !info.ModTime().Equal(old) {
+				t.Errorf("what is kept: %v %v", info, err)
+			}
+		})
 	}
 }

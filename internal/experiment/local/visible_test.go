@@ -32,8 +32,10 @@ func TestRunDirectoriesBesideThisOneAreHidden(t *testing.T) {
 	for name, want := range map[string]bool{
 		"this": true, "sibling": true, "work": true, "cache": true, "toolchain": false,
 	} {
-		if got := slices.Contains(hidden, filepath.Join(parent, name)); got != want {
-			t.Errorf("%s is hidden: %t", name, got)
-		}
+		t.Run(name, func(t *testing.T) {
+			if got := slices.Contains(hidden, filepath.Join(parent, name)); got != want {
+				t.Errorf("%s is hidden: %t", name, got)
+			}
+		})
 	}
 }

@@ -225,15 +225,17 @@ func TestOneCallBecomesTheToolOfEachClient(t *testing.T) {
 			},
 		},
 	} {
-		var call Call
-		if err := json.Unmarshal([]byte(tt.call), &call); err != nil {
-			t.Fatal(err)
-		}
-		for client, want := range tt.want {
-			if diff := cmp.Diff(want, clients[client].resolve(call), cmp.AllowUnexported(toolCall{})); diff != "" {
-				t.Errorf("%s for %s:\n%s", tt.call, client, diff)
+		t.Run(tt.call, func(t *testing.T) {
+			var call Call
+			if err := json.Unmarshal([]byte(tt.call), &call); err != nil {
+				t.Fatal(err)
 			}
-		}
+			for client, want := range tt.want {
+				if diff := cmp.Diff(want, clients[client].resolve(call), cmp.AllowUnexported(toolCall{})); diff != "" {
+					t.Errorf("%s for %s:\n%s", tt.call, client, diff)
+				}
+			}
+		})
 	}
 }
 
@@ -320,9 +322,11 @@ func TestAPatchReplacesWholeLines(t *testing.T) {
 		"not shown":            {"three", "3", nil, nil, false},
 		"shown more than once": {"(", "[", nil, nil, false},
 	} {
-		before, after, ok := wholeLines(shown, tt.old, tt.new)
-		if ok != tt.ok || !cmp.Equal(before, tt.before) || !cmp.Equal(after, tt.after) {
-			t.Errorf("%s: %q → %q, %v", name, before, after, ok)
-		}
+		t.Run(name, func(t *testing.T) {
+			before, after, ok := wholeLines(shown, tt.old, tt.new)
+			if ok != tt.ok || !cmp.Equal(before, tt.before) || !cmp.Equal(after, tt.after) {
+				t.Errorf("%s: %q → %q, %v", name, before, after, ok)
+			}
+		})
 	}
 }

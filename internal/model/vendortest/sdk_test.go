@@ -75,22 +75,24 @@ func TestAnthropicSDK(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, m := range map[string]*anthropic.Message{"whole": whole, "streamed": &streamed} {
-		if m.StopReason != anthropic.StopReasonToolUse || len(m.Content) != 3 || m.Model != "claude-test" {
-			t.Fatalf("%s: %s", name, m.RawJSON())
-		}
-		if m.Content[0].Thinking != "Hm." || m.Content[0].Signature == "" ||
-			!strings.HasSuffix(m.Content[1].Text, "several pieces.") {
-			t.Errorf("%s: %+v", name, m.Content)
-		}
-		if call := m.Content[2]; call.Name != "Bash" || string(call.Input) != `{"command":"go test ./..."}` ||
-			call.ID != whole.Content[2].ID {
-			t.Errorf("%s: call %+v", name, call)
-		}
-		u := m.Usage
-		if u.InputTokens != 70 || u.OutputTokens != 20 || u.CacheReadInputTokens != 30 ||
-			u.CacheCreationInputTokens != 5 {
-			t.Errorf("%s: usage %+v", name, u)
-		}
+		t.Run(name, func(t *testing.T) {
+			if m.StopReason != anthropic.StopReasonToolUse || len(m.Content) != 3 || m.Model != "claude-test" {
+				t.Fatalf("%s: %s", name, m.RawJSON())
+			}
+			if m.Content[0].Thinking != "Hm." || m.Content[0].Signature == "" ||
+				!strings.HasSuffix(m.Content[1].Text, "several pieces.") {
+				t.Errorf("%s: %+v", name, m.Content)
+			}
+			if call := m.Content[2]; call.Name != "Bash" || string(call.Input) != `{"command":"go test ./..."}` ||
+				call.ID != whole.Content[2].ID {
+				t.Errorf("%s: call %+v", name, call)
+			}
+			u := m.Usage
+			if u.InputTokens != 70 || u.OutputTokens != 20 || u.CacheReadInputTokens != 30 ||
+				u.CacheCreationInputTokens != 5 {
+				t.Errorf("%s: usage %+v", name, u)
+			}
+		})
 	}
 	params.Messages = append(params.Messages, whole.ToParam(),
 		anthropic.NewUserMessage(anthropic.NewToolResultBlock(whole.Content[2].ID, "ok", false)))
@@ -173,19 +175,21 @@ func TestOpenAISDKResponses(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, r := range map[string]*responses.Response{"whole": whole, "streamed": &streamed} {
-		if r.Status != responses.ResponseStatusCompleted || len(r.Output) != 3 ||
-			!strings.HasSuffix(r.OutputText(), "several pieces.") {
-			t.Fatalf("%s: %s", name, r.RawJSON())
-		}
-		if call := r.Output[2].AsFunctionCall(); call.Name != "exec_command" ||
-			call.Arguments != `{"cmd":"go test ./..."}` {
-			t.Errorf("%s: call %+v", name, call)
-		}
-		u := r.Usage
-		if u.InputTokens != 105 || u.InputTokensDetails.CachedTokens != 30 || u.OutputTokens != 20 ||
-			u.OutputTokensDetails.ReasoningTokens != 4 || u.TotalTokens != 125 {
-			t.Errorf("%s: usage %+v", name, u)
-		}
+		t.Run(name, func(t *testing.T) {
+			if r.Status != responses.ResponseStatusCompleted || len(r.Output) != 3 ||
+				!strings.HasSuffix(r.OutputText(), "several pieces.") {
+				t.Fatalf("%s: %s", name, r.RawJSON())
+			}
+			if call := r.Output[2].AsFunctionCall(); call.Name != "exec_command" ||
+				call.Arguments != `{"cmd":"go test ./..."}` {
+				t.Errorf("%s: call %+v", name, call)
+			}
+			u := r.Usage
+			if u.InputTokens != 105 || u.InputTokensDetails.CachedTokens != 30 || u.OutputTokens != 20 ||
+				u.OutputTokensDetails.ReasoningTokens != 4 || u.TotalTokens != 125 {
+				t.Errorf("%s: usage %+v", name, u)
+			}
+		})
 	}
 	if text.String() != whole.OutputText() || arguments.String() != `{"cmd":"go test ./..."}` {
 		t.Errorf("streamed %q and %q", text.String(), arguments.String())
@@ -237,19 +241,21 @@ func TestOpenAISDKChat(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]openai.ChatCompletion{"whole": *whole, "streamed": acc.ChatCompletion} {
-		choice := c.Choices[0]
-		if choice.FinishReason != "tool_calls" || !strings.HasSuffix(choice.Message.Content, "several pieces.") ||
-			len(choice.Message.ToolCalls) != 1 {
-			t.Fatalf("%s: %+v", name, choice)
-		}
-		if call := choice.Message.ToolCalls[0]; call.Function.Name != "bash" ||
-			call.Function.Arguments != `{"command":"go test ./..."}` {
-			t.Errorf("%s: %+v", name, call)
-		}
-		if c.Usage.PromptTokens != 105 || c.Usage.CompletionTokens != 20 || name == "whole" &&
-			c.Usage.PromptTokensDetails.CachedTokens != 30 {
-			t.Errorf("%s: usage %+v", name, c.Usage)
-		}
+		t.Run(name, func(t *testing.T) {
+			choice := c.Choices[0]
+			if choice.FinishReason != "tool_calls" || !strings.HasSuffix(choice.Message.Content, "several pieces.") ||
+				len(choice.Message.ToolCalls) != 1 {
+				t.Fatalf("%s: %+v", name, choice)
+			}
+			if call := choice.Message.ToolCalls[0]; call.Function.Name != "bash" ||
+				call.Function.Arguments != `{"command":"go test ./..."}` {
+				t.Errorf("%s: %+v", name, call)
+			}
+			if c.Usage.PromptTokens != 105 || c.Usage.CompletionTokens != 20 || name == "whole" &&
+				c.Usage.PromptTokensDetails.CachedTokens != 30 {
+				t.Errorf("%s: usage %+v", name, c.Usage)
+			}
+		})
 	}
 	params.Messages = append(params.Messages, whole.Choices[0].Message.ToParam(),
 		openai.ToolMessage("ok", whole.Choices[0].Message.ToolCalls[0].ID))

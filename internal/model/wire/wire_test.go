@@ -24,9 +24,11 @@ func TestErrorsOfManyServersAreUnderstood(t *testing.T) {
 		`<html><body>502  Bad
 Gateway</body></html>`: {Message: "<html><body>502  Bad Gateway</body></html>", Foreign: true},
 	} {
-		if diff := cmp.Diff(&want, wire.DecodeError([]byte(body))); diff != "" {
-			t.Errorf("%s: %s", body, diff)
-		}
+		t.Run(body, func(t *testing.T) {
+			if diff := cmp.Diff(&want, wire.DecodeError([]byte(body))); diff != "" {
+				t.Errorf("%s: %s", body, diff)
+			}
+		})
 	}
 }
 

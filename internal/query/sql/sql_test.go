@@ -31,22 +31,24 @@ func TestSQLAsksAcrossFiles(t *testing.T) {
 		"select count(*) from messages":                                                     "0",
 		"select ';'":                                                                        ";",
 	} {
-		rows, err := Query(context.Background(), []*query.Trace{a, b}, statement)
-		if err != nil {
-			t.Errorf("%s: %v", statement, err)
-			continue
-		}
-		var lines []string
-		for _, row := range rows.Rows {
-			var cells []string
-			for _, cell := range row {
-				cells = append(cells, cell.String())
+		t.Run(statement, func(t *testing.T) {
+			rows, err := Query(context.Background(), []*query.Trace{a, b}, statement)
+			if err != nil {
+				t.Errorf("%s: %v", statement, err)
+				return
 			}
-			lines = append(lines, strings.Join(cells, " "))
-		}
-		if got := strings.Join(lines, "|"); got != want {
-			t.Errorf("%s: %q, want %q", statement, got, want)
-		}
+			var lines []string
+			for _, row := range rows.Rows {
+				var cells []string
+				for _, cell := range row {
+					cells = append(cells, cell.String())
+				}
+				lines = append(lines, strings.Join(cells, " "))
+			}
+			if got := strings.Join(lines, "|"); got != want {
+				t.Errorf("%s: %q, want %q", statement, got, want)
+			}
+		})
 	}
 }
 

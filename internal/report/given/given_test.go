@@ -71,12 +71,14 @@ files of the administrator that the agent may have read: /etc/claude-code/manage
 		},
 		"an old record": {nil, "given to the model: unknown, recorded by an earlier version, which did not look\n"},
 	} {
-		var out bytes.Buffer
-		if err := Write(&out, test.given); err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(test.want, out.String()); diff != "" {
-			t.Errorf("%s: %s", name, diff)
-		}
+		t.Run(name, func(t *testing.T) {
+			var out bytes.Buffer
+			if err := Write(&out, test.given); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.want, out.String()); diff != "" {
+				t.Errorf("%s: %s", name, diff)
+			}
+		})
 	}
 }

@@ -181,9 +181,11 @@ func TestALogThatIsNotWholeSaysSo(t *testing.T) {
 			m.name, m.content = "_journal/start.json", bytes.Replace(m.content, []byte("results"), []byte("nothing"), 1)
 		}),
 	} {
-		if got := doubts(members); got != want {
-			t.Errorf("it says %q, want %q", got, want)
-		}
+		t.Run(want, func(t *testing.T) {
+			if got := doubts(members); got != want {
+				t.Errorf("it says %q, want %q", got, want)
+			}
+		})
 	}
 }
 

@@ -21,9 +21,11 @@ func TestFeedbackIsKeptAsTheConventionHasIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	for id, text := range map[string]string{"top months": " The <b>legend</b> is missing.\n", "top-months": "Good."} {
-		if err := test.WriteFeedback(dir, id, text); err != nil {
-			t.Fatal(err)
-		}
+		t.Run(id, func(t *testing.T) {
+			if err := test.WriteFeedback(dir, id, text); err != nil {
+				t.Fatal(err)
+			}
+		})
 	}
 	wantFeedback(t, &test, dir, map[string]string{
 		"1": "The axes have no labels.", "top months": "The <b>legend</b> is missing.", "top-months": "Good.",
@@ -88,9 +90,11 @@ func TestFeedbackThatCannotBeReadIsNotReplaced(t *testing.T) {
 	}
 	dir := t.TempDir()
 	for id, text := range map[string]string{"2": "no such case", "1": strings.Repeat("a", maxFeedback+1)} {
-		if err := test.WriteFeedback(dir, id, text); err == nil {
-			t.Errorf("feedback of %d bytes on case %s was kept", len(text), id)
-		}
+		t.Run(id, func(t *testing.T) {
+			if err := test.WriteFeedback(dir, id, text); err == nil {
+				t.Errorf("feedback of %d bytes on case %s was kept", len(text), id)
+			}
+		})
 	}
 	wantFeedback(t, &test, dir, map[string]string{})
 }

@@ -297,27 +297,29 @@ func TestTheSchemaDescribesTheReport(t *testing.T) {
 			"model": "m", "promptHash": "", "abstained": false, "droppedClaims": 0, "member": ""}`,
 		"EvalAgentId": `"nobody"`,
 	} {
-		for _, fits := range []bool{false, true} {
-			document := wrong
-			if fits {
-				document = strings.NewReplacer("bad luck", "wrong_fix", `"Perhaps"`, "null", "nobody", "somebody").
-					Replace(wrong)
+		t.Run(name, func(t *testing.T) {
+			for _, fits := range []bool{false, true} {
+				document := wrong
+				if fits {
+					document = strings.NewReplacer("bad luck", "wrong_fix", `"Perhaps"`, "null", "nobody", "somebody").
+						Replace(wrong)
+				}
+				source, err := versus.Schema(name, nil, "somebody")
+				var schema jsonschema.Schema
+				var instance any
+				err = errors.Join(err, json.Unmarshal(source, &schema), json.Unmarshal([]byte(document), &instance))
+				if err != nil {
+					t.Fatal(err)
+				}
+				resolved, err := schema.Resolve(nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := resolved.Validate(instance); (err == nil) != fits {
+					t.Errorf("%s: %v for %s", name, err, document)
+				}
 			}
-			source, err := versus.Schema(name, nil, "somebody")
-			var schema jsonschema.Schema
-			var instance any
-			err = errors.Join(err, json.Unmarshal(source, &schema), json.Unmarshal([]byte(document), &instance))
-			if err != nil {
-				t.Fatal(err)
-			}
-			resolved, err := schema.Resolve(nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := resolved.Validate(instance); (err == nil) != fits {
-				t.Errorf("%s: %v for %s", name, err, document)
-			}
-		}
+		})
 	}
 	for _, name := range versus.SchemaNames(nil) {
 		if _, err := versus.Schema(name, nil); err != nil {
@@ -401,16 +403,18 @@ func TestHostileNamesAreHarmless(t *testing.T) {
 		"robot":    func(b *bytes.Buffer) error { return built.Robot(b) },
 		"sarif":    func(b *bytes.Buffer) error { return built.SARIF(b) },
 	} {
-		var out bytes.Buffer
-		if err := show(&out); err != nil {
-			t.Fatal(err)
-		}
-		if strings.ContainsAny(out.String(), "\x1b\x07") || out.Len() == 0 {
-			t.Errorf("%s prints control characters, or nothing", name)
-		}
-		if !strings.Contains(out.String(), "docs/validity.md") {
-			t.Errorf("%s does not name the page on validity", name)
-		}
+		t.Run(name, func(t *testing.T) {
+			var out bytes.Buffer
+			if err := show(&out); err != nil {
+				t.Fatal(err)
+			}
+			if strings.ContainsAny(out.String(), "\x1b\x07") || out.Len() == 0 {
+				t.Errorf("%s prints control characters, or nothing", name)
+			}
+			if !strings.Contains(out.String(), "docs/validity.md") {
+				t.Errorf("%s does not name the page on validity", name)
+			}
+		})
 	}
 }
 

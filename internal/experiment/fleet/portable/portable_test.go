@@ -158,21 +158,25 @@ func TestNoLinkLeadsOutOfATree(t *testing.T) {
 	for name, target := range map[string]string{
 		"own/in": "there", "own/out": "/etc", "own/up": "../other", "own/self": "../own/there",
 	} {
-		if err := os.MkdirAll(filepath.Join(cache, "own", "there"), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Symlink(target, filepath.Join(cache, filepath.FromSlash(name))); err != nil {
-			t.Fatal(err)
-		}
+		t.Run(name, func(t *testing.T) {
+			if err := os.MkdirAll(filepath.Join(cache, "own", "there"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Symlink(target, filepath.Join(cache, filepath.FromSlash(name))); err != nil {
+				t.Fatal(err)
+			}
+		})
 	}
 	for path, fine := range map[string]bool{
 		"own": true, "own/there": true, "own/in": true, "own/in/missing": true, "own/out": false,
 		"own/out/passwd": false, "own/up": false,
 	} {
-		spec := &Experiment{Prepared: &experiment.Prepared{Setup: experiment.Setup{Family: &task.Family{}}}}
-		spec.Prepared.Family.Tasks = []task.Task{{ID: "t", Dir: filepath.Join(cache, filepath.FromSlash(path))}}
-		if err := spec.InTrees(cache, nil, []string{"t"}); (err == nil) != fine {
-			t.Errorf("%s: %v", path, err)
-		}
+		t.Run(path, func(t *testing.T) {
+			spec := &Experiment{Prepared: &experiment.Prepared{Setup: experiment.Setup{Family: &task.Family{}}}}
+			spec.Prepared.Family.Tasks = []task.Task{{ID: "t", Dir: filepath.Join(cache, filepath.FromSlash(path))}}
+			if err := spec.InTrees(cache, nil, []string{"t"}); (err == nil) != fine {
+				t.Errorf("%s: %v", path, err)
+			}
+		})
 	}
 }
