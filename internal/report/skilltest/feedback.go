@@ -10,7 +10,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/fit-eval/fit/internal/atomicfile"
 	"github.com/fit-eval/fit/internal/skill"
 )
 
@@ -55,11 +54,7 @@ func (t *Test) WriteFeedback(dir, id, text string) error {
 	if text != "" {
 		file[evalDir(id)], _ = json.Marshal(text) // it is valid UTF-8
 	}
-	content, err := json.MarshalIndent(file, "", "  ")
-	if err != nil {
-		return err
-	}
-	return atomicfile.WriteSynced(filepath.Join(dir, feedbackFile), 0o600, append(content, '\n'))
+	return writeJSON(filepath.Join(dir, feedbackFile), file)
 }
 
 // readFeedback reads the file. A directory from a stranger may have a link or a pipe in its place.

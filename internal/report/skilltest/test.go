@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/fit-eval/fit/internal/atomicfile"
 	"github.com/fit-eval/fit/internal/judge"
 	"github.com/fit-eval/fit/internal/report"
 	"github.com/fit-eval/fit/internal/report/results"
@@ -77,26 +76,25 @@ func (t *Test) find(id string) Case {
 // ReadTest reads what a run directory is a test of. The error of a directory that is none is
 // fs.ErrNotExist.
 func ReadTest(dir string) (*Test, error) {
-	path := filepath.Join(dir, testFile)
+	return readStored[Test](dir, testFile, "test")
+}
+
+// readStored reads what a command, which would write it again, stored in a run directory.
+func readStored[T any](dir, name, command string) (*T, error) {
+	path := filepath.Join(dir, name)
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
-	test := &Test{}
-	if err := json.Unmarshal(text, test); err != nil {
-		return nil, fmt.Errorf("read %s: %w; rerun fit skill test, which writes it again", path, err)
+	stored := new(T)
+	if err := json.Unmarshal(text, stored); err != nil {
+		return nil, fmt.Errorf("read %s: %w; rerun fit skill %s, which writes it again", path, err, command)
 	}
-	return test, nil
+	return stored, nil
 }
 
 // Write writes the file into a run directory.
-func (t *Test) Write(dir string) error {
-	text, err := json.MarshalIndent(t, "", "  ")
-	if err != nil {
-		return err
-	}
-	return atomicfile.WriteSynced(filepath.Join(dir, testFile), 0o600, append(text, '\n'))
-}
+func (t *Test) Write(dir string) error { return writeJSON(filepath.Join(dir, testFile), t) }
 
 // Subjects returns the runs as judges of their sentences see them.
 func (t *Test) Subjects(source *versus.Source) []judge.Subject {

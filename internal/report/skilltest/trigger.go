@@ -3,14 +3,11 @@ package skilltest
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"text/tabwriter"
 
-	"github.com/fit-eval/fit/internal/atomicfile"
 	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/internal/report"
 	"github.com/fit-eval/fit/internal/report/results"
@@ -60,26 +57,11 @@ func (t *Trigger) Same(other *Trigger) bool {
 
 // ReadTrigger reads what a run directory is a test of.
 func ReadTrigger(dir string) (*Trigger, error) {
-	path := filepath.Join(dir, triggerFile)
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	t := &Trigger{}
-	if err := json.Unmarshal(text, t); err != nil {
-		return nil, fmt.Errorf("read %s: %w; rerun fit skill trigger, which writes it again", path, err)
-	}
-	return t, nil
+	return readStored[Trigger](dir, triggerFile, "trigger")
 }
 
 // Write writes the file into a run directory.
-func (t *Trigger) Write(dir string) error {
-	text, err := json.MarshalIndent(t, "", "  ")
-	if err != nil {
-		return err
-	}
-	return atomicfile.WriteSynced(filepath.Join(dir, triggerFile), 0o600, append(text, '\n'))
-}
+func (t *Trigger) Write(dir string) error { return writeJSON(filepath.Join(dir, triggerFile), t) }
 
 // Fired is how often a query opened the skill.
 type Fired struct {

@@ -322,5 +322,5 @@ func writeJSON(file string, value any) error {
 	if err != nil {
 		return err
 	}
-	return atomicfile.Write(file, 0o600, append(text, '\n'))
+	return atomicfile.WriteSynced(file, 0o600, append(text, '\n'))
 }
