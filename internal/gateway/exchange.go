@@ -171,6 +171,13 @@ func (s *Seat) count(body []byte, turn bool, call *calls.Call) (number int, allo
 	return s.asked - 1, s.maxTurns == 0 || s.turns <= s.maxTurns
 }
 
+// resent notes that a call that carries a turn was sent more often than the member asked.
+func (s *Seat) resent(times int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.failures += times
+}
+
 // ended notes whether a call that carries a turn failed. The same request after one that succeeded
 // is another turn.
 func (s *Seat) ended(body []byte, call *calls.Call, failure *wire.APIError, heardMs int64) {

@@ -11,11 +11,13 @@ import (
 	"mime"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/fit-eval/fit/internal/gateway/calls"
@@ -79,7 +81,7 @@ func (x *exchange) forward(w http.ResponseWriter, cancel context.CancelCauseFunc
 
 	idle := time.AfterFunc(x.config().IdleTimeout, func() { cancel(errSilent) })
 	defer idle.Stop()
-	resp, err := x.seat.gateway.transport.RoundTrip(to.request(x.r, x.route.path, x.body))
+	resp, err := x.send(to)
 	if err != nil {
 		x.ended(w, to, err)
 		return
@@ -96,6 +98,25 @@ func (x *exchange) forward(w http.ResponseWriter, cancel context.CancelCauseFunc
 	if x.observer != nil && strings.Contains(x.observer.failure, "overloaded") {
 		status = statusOverloaded
 	}
+}
+
+// send sends the call. Where a connection that was used before ends without a reply, the transport
+// sends it once more: the model may have been asked before, so this counts as a call that failed and
+// was repeated.
+func (x *exchange) send(to upstream) (*http.Response, error) {
+	var sent atomic.Int64
+	r := x.r.WithContext(httptrace.WithClientTrace(x.r.Context(), &httptrace.ClientTrace{
+		WroteRequest: func(info httptrace.WroteRequestInfo) {
+			if info.Err == nil {
+				sent.Add(1)
+			}
+		},
+	}))
+	resp, err := x.seat.gateway.transport.RoundTrip(to.request(r, x.route.path, x.body))
+	if again := int(sent.Load()) - 1; x.route.Turn && again > 0 {
+		x.seat.resent(again)
+	}
+	return resp, err
 }
 
 // upstream returns the upstream of the call. A list of models is the same for all protocols of one

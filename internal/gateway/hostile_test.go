@@ -440,7 +440,7 @@ func TestMemoryStaysFlatOverAStream(t *testing.T) {
 }
 
 // TestAConnectionThatWasClosedMeanwhile: upstreams end connections that nobody uses; the agent does
-// not notice.
+// not notice, but the record does.
 func TestAConnectionThatWasClosedMeanwhile(t *testing.T) {
 	var used sync.Map // the connections of earlier requests; how soon one is used again depends on the machine
 	var vanished atomic.Int64
@@ -464,6 +464,9 @@ func TestAConnectionThatWasClosedMeanwhile(t *testing.T) {
 		if c := h.last(); resp.StatusCode != http.StatusOK || c.Outcome != calls.OK {
 			t.Fatalf("got %d %s; recorded %+v", resp.StatusCode, text, c)
 		}
+	}
+	if failed, _ := h.seat.Failures(); failed != 1 {
+		t.Errorf("%d failures, want the request that was sent twice: the model may have answered it before", failed)
 	}
 }
 
