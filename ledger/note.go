@@ -19,6 +19,8 @@ type note struct {
 	// that was written by a writer that was killed.
 	Next      string `json:"next,omitempty"`
 	NextBytes int64  `json:"nextBytes,omitempty"`
+	// Plan is the digest of the plan that the records belong to, where the writer was told.
+	Plan string `json:"plan,omitempty"`
 	// Key and Signature are there where the writer had a key.
 	Key       string `json:"key,omitempty"`
 	Signature string `json:"signature,omitempty"`
@@ -54,6 +56,15 @@ func readNote(path string) *note {
 		return nil
 	}
 	return &n
+}
+
+// Plan returns the digest of the plan that was beside the ledger when it was written last; empty
+// where nobody noted it.
+func (c *Contents) Plan() string {
+	if c.noted == nil {
+		return ""
+	}
+	return c.noted.Plan
 }
 
 // follow remembers, while a ledger is read, what it was where the note says that it ended.

@@ -212,6 +212,9 @@ func (n *note) message() []byte {
 	if n.Next != "" || n.NextBytes != 0 {
 		message = fmt.Appendf(message, "\n%s\n%d", n.Next, n.NextBytes)
 	}
+	if n.Plan != "" {
+		message = fmt.Appendf(message, "\nplan %s", n.Plan)
+	}
 	return message
 }
 

@@ -43,6 +43,7 @@ type Writer struct {
 	// first is the hash of the first line, which identifies the ledger to the key.
 	first string
 	size  int64
+	plan  string // the digest of the plan that the records belong to; empty if it is not known
 	err   error
 	seen  map[Key]bool
 }
@@ -116,8 +117,20 @@ func (w *Writer) takeOver(visit func(*Record) error) error {
 	if key := w.cfg.Key; key != nil && contents.records > 0 && (!key.Signed(contents) || key.Older(contents)) {
 		w.cfg.Key = nil
 	}
-	w.first = contents.first
+	w.first, w.plan = contents.first, contents.Plan()
 	return nil
+}
+
+// Bind notes the digest of the plan that the records belong to, so that a change of the plan is
+// found like one of the records.
+func (w *Writer) Bind(plan string) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.plan = plan
+	if w.cfg.Key == nil { // Close notes it
+		return nil
+	}
+	return w.note()
 }
 
 // Signs reports whether the writer signs the ledger: it has a key, and the records that were there
@@ -234,6 +247,7 @@ func (w *Writer) Append(r *Record) error {
 }
 
 func (w *Writer) sign(n note) error {
+	n.Plan = w.plan
 	n.sign(w.cfg.Key)
 	return writeNote(w.path, n)
 }
@@ -241,7 +255,8 @@ func (w *Writer) sign(n note) error {
 // note writes the head and the length beside the ledger. A note that says the same is left alone:
 // it may be signed.
 func (w *Writer) note() error {
-	if old := readNote(w.path); w.cfg.Key == nil && old != nil && old.Head == w.head && old.Bytes == w.size {
+	if old := readNote(w.path); w.cfg.Key == nil && old != nil && old.Head == w.head && old.Bytes == w.size &&
+		(old.Key != "" || old.Plan == w.plan) {
 		return nil
 	}
 	return w.sign(note{Head: w.head, Bytes: w.size})

@@ -1,6 +1,8 @@
 package experiment
 
 import (
+	"cmp"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -163,9 +165,22 @@ func (d *Directory) open(wanted *Plan, cfg ledger.Config) error {
 		if d.Plan.Shard.I <= 1 {
 			d.Plan.Number = cfg.Key.Number(d.Plan.Family.Name)
 		}
-		return writePlan(d.Path, d.Plan, d.redactor)
+		return d.savePlan()
 	}
-	return nil
+	return d.bindPlan()
+}
+
+// savePlan writes the plan, and notes its digest beside the records.
+func (d *Directory) savePlan() error {
+	return cmp.Or(writePlan(d.Path, d.Plan, d.redactor), d.bindPlan())
+}
+
+func (d *Directory) bindPlan() error {
+	digest, err := PlanDigest(d.Path)
+	if err != nil {
+		return err
+	}
+	return d.ledger.Bind(digest)
 }
 
 // resume continues the experiment that is there: as it is, or with what the wanted plan adds to it.
@@ -331,7 +346,7 @@ func (d *Directory) RecordTasks(digest string) error {
 		return nil
 	}
 	d.Plan.TasksDigest = digest
-	return writePlan(d.Path, d.Plan, d.redactor)
+	return d.savePlan()
 }
 
 // note keeps the part of a record that is needed about its cell later.
@@ -436,6 +451,15 @@ func ReadPlan(dir string) (*Plan, error) {
 			plan.Version, planVersion)
 	}
 	return &plan, nil
+}
+
+// PlanDigest returns the digest of the file that holds the plan of a run directory.
+func PlanDigest(dir string) (string, error) {
+	content, err := os.ReadFile(filepath.Join(dir, PlanFile))
+	if err != nil {
+		return "", fmt.Errorf("read plan: %w", err)
+	}
+	return fmt.Sprintf("sha256:%x", sha256.Sum256(content)), nil
 }
 
 // WritePlan writes the plan of a run directory.

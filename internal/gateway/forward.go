@@ -101,8 +101,8 @@ func (x *exchange) forward(w http.ResponseWriter, cancel context.CancelCauseFunc
 }
 
 // send sends the call. Where a connection that was used before ends without a reply, the transport
-// sends it once more: the model may have been asked before, so this counts as a call that failed and
-// was repeated.
+// sends it once more: the model may have been asked before, so this counts as a call that failed
+// and was repeated.
 func (x *exchange) send(to upstream) (*http.Response, error) {
 	var sent atomic.Int64
 	r := x.r.WithContext(httptrace.WithClientTrace(x.r.Context(), &httptrace.ClientTrace{

@@ -321,7 +321,7 @@ func (all *Results) load(dir string, damagedToo bool) ([]ledger.Record, error) {
 			all.Problems = append(all.Problems, Problem{Path: path, Problem: problem})
 		}
 	}
-	plan, planned, err := Planned(dir)
+	plan, planned, err := Planned(dir, contents)
 	if err != nil || plan == nil { // a ledger that was downloaded alone
 		return contents.Records, err
 	}
@@ -358,9 +358,9 @@ func refused(damage error) error {
 		damage)
 }
 
-// Planned reads the plan of a run directory and what should be there: the whole experiment,
-// whichever of its shards it is. Both are nil where there is no plan.
-func Planned(dir string) (*experiment.Plan, *report.Planned, error) {
+// Planned reads the plan of a run directory with this ledger and what should be there: the whole
+// experiment, whichever of its shards it is. Both are nil where there is no plan.
+func Planned(dir string, contents *ledger.Contents) (*experiment.Plan, *report.Planned, error) {
 	plan, err := experiment.ReadPlan(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, nil
@@ -369,15 +369,26 @@ func Planned(dir string) (*experiment.Plan, *report.Planned, error) {
 		return nil, nil, err
 	}
 	planned := plannedOf(plan, plan.Slots())
-	if !plan.Kept() {
-		planned.Changed = experiment.PlanFile +
-			" was changed after the experiment had begun: its records name another plan"
+	if planned.Changed, err = changed(dir, plan, contents); err != nil {
+		return nil, nil, err
 	}
 	if !isFile(filepath.Join(dir, experiment.AttemptsFile)) {
 		planned.Changed = cmp.Or(planned.Changed, noJournal)
 	}
 	planned.Declared, err = declared(dir, plan)
 	return plan, planned, err
+}
+
+// changed says how a plan is not the one of the records; empty where it is.
+func changed(dir string, plan *experiment.Plan, contents *ledger.Contents) (string, error) {
+	if !plan.Kept() {
+		return experiment.PlanFile + " was changed after the experiment had begun: its records name another plan", nil
+	}
+	digest, err := experiment.PlanDigest(dir)
+	if noted := contents.Plan(); err != nil || noted == "" || noted == digest {
+		return "", err
+	}
+	return experiment.PlanFile + " was changed after the last record was written", nil
 }
 
 // declared reads in what the arms of a run directory differ: what its plan says, and what their

@@ -92,7 +92,7 @@ func (l *Listed) read(dir string, key *ledger.SigningKey) error {
 		return err
 	}
 	l.Signer = ledger.SignerOf(key, path, contents)
-	plan, _, err := results.Planned(dir)
+	plan, _, err := results.Planned(dir, contents)
 	if err != nil {
 		return err
 	}

@@ -98,7 +98,7 @@ func Open(ctx context.Context, dir string, options Options) (*Source, error) {
 	if s.options.Weights == nil {
 		s.options.Weights = judge.DefaultWeights()
 	}
-	if s.plan, s.planned, err = results.Planned(dir); err != nil {
+	if s.plan, s.planned, err = results.Planned(dir, contents); err != nil {
 		return nil, err
 	}
 	digest, signedBy := "", ""
