@@ -70,6 +70,7 @@ type attempt struct {
 	StartMs      int64    `json:"startMs"`
 	EndMs        int64    `json:"endMs"`
 	Final        bool     `json:"final"`
+	NotStarted   bool     `json:"notStarted,omitempty"`
 }
 
 // output is the output of a grader.
@@ -204,6 +205,7 @@ func attemptOf(r *ledger.Record) attempt {
 		StartMs:      r.StartMs,
 		EndMs:        r.EndMs,
 		Final:        r.Final,
+		NotStarted:   notStarted(r),
 	}
 }
 

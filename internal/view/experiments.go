@@ -315,6 +315,9 @@ func (s *Server) experiment(r *http.Request, at location) (any, error) {
 	}
 	if answer.Experiment.Stopped != "" && answer.Experiment.Kind == kindBenchmark && answer.Repeat != "" {
 		answer.Continue = snap.command(snap.plan.Isolation, snap.plan.Network) + " --output " + shellQuote(at.shown)
+		if answer.Experiment.Done == answer.Experiment.Planned { // what has no verdict is not run again by itself
+			answer.Continue += " --retry-errors"
+		}
 	}
 	answer.Notes = snap.notes()
 	answer.Live = s.status(r.Context(), at)

@@ -43,6 +43,7 @@ type cell struct {
 	Checks     string   `json:"checks"`
 	Notes      int      `json:"notes,omitempty"`
 	Tags       []string `json:"tags,omitempty"`
+	NotStarted bool     `json:"notStarted,omitempty"`
 	Of         *cellOf  `json:"of,omitempty"` // where a cell of a comparison belongs
 }
 
@@ -114,6 +115,7 @@ func (c *cell) record(r *ledger.Record, attempts int) {
 	c.Attempt, c.Attempts = r.Attempt, max(attempts, r.Attempt)
 	c.Score, c.CostUSD, c.Turns, c.DurationMs = r.Score, r.CostUSD, r.Turns, r.DurationMs
 	c.Tokens, c.ErrorClass, c.StartMs = r.Tokens.Total(), r.ErrorClass, r.StartMs
+	c.NotStarted = notStarted(r)
 	switch {
 	case r.Verdict == ledger.Pass:
 		c.State = statePass
@@ -127,6 +129,13 @@ func (c *cell) record(r *ledger.Record, attempts int) {
 		c.State = stateRetry
 	}
 	c.Why = oneLine(r.ErrorMessage)
+}
+
+// notStarted reports whether an attempt ended before its agent was started, so that its numbers say
+// nothing about the agent.
+func notStarted(r *ledger.Record) bool {
+	nothing := r.AgentTracePath == "" && r.Treatment == nil && r.Turns == 0 && r.Tokens.Total() == 0
+	return r.Verdict == ledger.Error && nothing
 }
 
 // explain adds what the report says about the run.

@@ -202,9 +202,13 @@ func (s *shownCell) show(w io.Writer, pairs []versus.Pair) error {
 	if n := cell.Diff.Generated; n > 0 {
 		generated = ", and " + report.Count(n, "generated file")
 	}
-	p.line("%s · %.1f s · %s · %s, +%d −%d%s · exit code %d", report.Count(cell.Turns, "turn"),
-		float64(cell.WallClockMs)/1000, display.FineCost(cell.CostUSD), report.Count(cell.Diff.Files, "file"),
-		cell.Diff.Added, cell.Diff.Removed, generated, cell.ExitCode)
+	if notStarted(cell) {
+		p.line("the agent was not started")
+	} else {
+		p.line("%s · %.1f s · %s · %s, +%d −%d%s · exit code %d", report.Count(cell.Turns, "turn"),
+			float64(cell.WallClockMs)/1000, display.FineCost(cell.CostUSD), report.Count(cell.Diff.Files, "file"),
+			cell.Diff.Added, cell.Diff.Removed, generated, cell.ExitCode)
+	}
 	if cell.Problem != "" {
 		p.line("the run could not be read: %s", cell.Problem)
 	}
@@ -219,6 +223,11 @@ func (s *shownCell) show(w io.Writer, pairs []versus.Pair) error {
 	return p.err
 }
 
+// notStarted reports whether a run ended before its agent was started.
+func notStarted(cell *versus.Cell) bool {
+	return cell.Treatment == nil && cell.Verdict == ledger.Error && cell.TracePath == "" && cell.Turns == 0
+}
+
 // showDetails shows how the run is scored, what the model was given, and the evidence.
 func showDetails(p *page, cell *versus.Cell) {
 	p.line("\nscores (heuristic, panel, blended; coverage %.2f):", cell.Coverage)
@@ -228,7 +237,7 @@ func showDetails(p *page, cell *versus.Cell) {
 	}
 	p.line("  %-13s %s", "overall", score(cell.Blended))
 	switch {
-	case cell.Treatment == nil && cell.Verdict == ledger.Error && cell.TracePath == "":
+	case notStarted(cell):
 		p.line("given to the model: nothing, the agent was not started")
 	case p.err == nil:
 		p.err = given.Write(p.w, cell.Treatment)

@@ -50,6 +50,11 @@ export async function contrast(page, what) {
   await axe(page, what, { runOnly: ["color-contrast"] });
 }
 
+/** The one rule of axe that depends on the width: what scrolls is within reach of the keyboard. */
+export async function reachable(page, what) {
+  await axe(page, what, { runOnly: ["scrollable-region-focusable"] });
+}
+
 async function axe(page, what, options) {
   if (!(await page.evaluate(() => "axe" in window))) await page.evaluate(axeSource);
   const found = await page.evaluate(async (options) => {

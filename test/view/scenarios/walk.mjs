@@ -1,6 +1,6 @@
 // Every page as a user meets it: with a screen reader's eyes, with the keyboard alone, dark, on a phone, on paper,
 // after a reload. What can be read there is returned, to be compared with what the commands print.
-import { accessible, check, contrast, equal, open } from "./common.mjs";
+import { accessible, check, contrast, equal, open, reachable } from "./common.mjs";
 
 const phone = { width: 390, height: 800 };
 const desk = { width: 1280, height: 800 };
@@ -60,6 +60,8 @@ async function read(page) {
 async function narrow(page, what) {
   await page.setViewportSize(phone);
   const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+  await page.answered(); // what is too wide now knows it
+  await reachable(page, what + " on a phone");
   await page.setViewportSize(desk);
   check(wide <= 1, `${what} is ${wide} pixels wider than a phone`);
 }
@@ -128,6 +130,11 @@ async function keys(page, what) {
   await page.waitForSelector("dialog:not([open])", { state: "attached" });
 }
 
+/** What places say, on a page that is accessible and fits a phone. */
+export async function meet(page, args) {
+  return glance(page, { ...args, steps: [accessible, narrow] });
+}
+
 /** What places say, and nothing else. */
 export async function glance(page, args) {
   await open(page, args);
@@ -136,6 +143,7 @@ export async function glance(page, args) {
     await page.evaluate((to) => (location.hash = to), place.hash);
     await settled(page, place);
     seen[place.name] = await read(page);
+    for (const step of args.steps ?? []) await step(page, place.name);
   }
   return seen;
 }

@@ -9,14 +9,14 @@ import { GivenToModel } from "./given";
 
 const shortPrompt = 2000;
 
-export function Asked(props: { trace?: string; prompt: string | null | undefined; given?: Given }): JSX.Element {
+export function Asked(props: { trace?: string; prompt: string | null | undefined; given?: Given; notStarted?: boolean }): JSX.Element {
   const { trace, given } = props;
   return (
     <div class="asked">
       {props.prompt ? <Prompt key={trace} text={props.prompt} /> : props.prompt === null && <p class="soft">The trace holds no prompt of a task.</p>}
       {trace && <Prompts trace={trace} aside={given?.systemTokens ? `about ${count(given.systemTokens, "token")}, of which ${whole(given.vendorTokens ?? 0)} come with the agent` : ""} />}
       {given && <Tools given={given} />}
-      <GivenToModel given={given} />
+      <GivenToModel given={given} notStarted={props.notStarted} />
     </div>
   );
 }

@@ -4,7 +4,7 @@ import { useState } from "preact/hooks";
 import { useApi, url } from "./api";
 import { bytes, cutMiddle, duration, money, short, visible } from "./format";
 import type { Exchange, ToolTime } from "./types";
-import { Copy, Empty, Problem, Reading } from "./ui";
+import { Copy, Empty, Problem, Reading, Scroll } from "./ui";
 
 interface Call {
   lane: string;
@@ -34,7 +34,7 @@ export function Calls(props: { trace: string }): JSX.Element {
         {data && !data.calls?.length && <Empty title="The gateway recorded no call." />}
         {data?.calls?.length ? <Waterfall calls={data.calls} tools={data.tools ?? []} /> : null}
         {data?.calls?.length ? (
-          <div class="scroll">
+          <Scroll>
             <table>
               <thead>
                 <tr>
@@ -81,7 +81,7 @@ export function Calls(props: { trace: string }): JSX.Element {
                 ])}
               </tbody>
             </table>
-          </div>
+          </Scroll>
         ) : null}
       </details>
     </section>
@@ -143,7 +143,7 @@ function Waterfall(props: { calls: Call[]; tools: ToolTime[] }): JSX.Element {
   const x = (ms: number): number => ((ms - start) / whole) * barWidth;
   return (
     <figure class="waterfall">
-      <div class="scroll" tabIndex={0} role="region" aria-label="When the model and the tools worked">
+      <Scroll label="When the model and the tools worked">
         <table>
           <tbody>
             {bars.slice(0, mostBars).map((b, i) => (
@@ -161,7 +161,7 @@ function Waterfall(props: { calls: Call[]; tools: ToolTime[] }): JSX.Element {
             ))}
           </tbody>
         </table>
-      </div>
+      </Scroll>
       <figcaption class="soft">
         {[`${duration(whole)} from the first call to the end`, "the light part of a call is the wait for its first byte", bars.length > mostBars ? `the first ${mostBars} of ${bars.length}` : ""].filter(Boolean).join("; ")}
       </figcaption>

@@ -12,6 +12,11 @@ export function money(usd: number | null | undefined): string {
   return usd < 10 ? "$" + usd.toFixed(2) : "$" + whole(Math.round(usd));
 }
 
+/** Money where no column says what it is. */
+export function spent(usd: number | null | undefined): string {
+  return usd === null || usd === undefined ? "cost unknown" : money(usd);
+}
+
 /** A whole number with thin spaces between thousands. */
 export function whole(n: number | null | undefined): string {
   if (n === null || n === undefined) return unknown;

@@ -2,13 +2,14 @@
 import type { JSX } from "preact";
 import { count, percent, visible, whole } from "./format";
 import type { Given, GivenPiece } from "./types";
-import { Name } from "./ui";
+import { Name, Scroll } from "./ui";
 
 const kinds: Record<string, string> = { agent: "sub-agent", mcp: "tool server" };
 const sources: Record<string, string> = { arm: "the arm", family: "the family", task: "the task" };
 
-export function GivenToModel(props: { given?: Given }): JSX.Element {
+export function GivenToModel(props: { given?: Given; notStarted?: boolean }): JSX.Element {
   const { given } = props;
+  if (props.notStarted) return <p class="soft">Nothing: the agent was not started.</p>;
   if (!given) return <p class="soft">Unknown: this run was recorded by an earlier version, which did not look.</p>;
   const pieces = given.pieces ?? [];
   return (
@@ -27,7 +28,7 @@ export function GivenToModel(props: { given?: Given }): JSX.Element {
 
 function Pieces(props: { list: GivenPiece[] }): JSX.Element {
   return (
-    <div class="scroll">
+    <Scroll>
       <table class="given">
         <thead>
           <tr>
@@ -58,7 +59,7 @@ function Pieces(props: { list: GivenPiece[] }): JSX.Element {
           ))}
         </tbody>
       </table>
-    </div>
+    </Scroll>
   );
 }
 

@@ -1,5 +1,6 @@
 // Markdown as people read it. What a model wrote is only ever put into text nodes: no link leads out of the page, no
 // picture is fetched, and HTML is shown as it was written.
+import { Scroll } from "./ui";
 import type { ComponentChildren, JSX } from "preact";
 import { Highlighted, languageOf } from "./diff";
 
@@ -77,7 +78,7 @@ function cells(row: string): string[] {
 function Table(props: { rows: string[][]; show: Show }): JSX.Element {
   const [head = [], ...rows] = props.rows;
   return (
-    <div class="scroll">
+    <Scroll>
       <table>
         <thead>
           <tr>
@@ -98,7 +99,7 @@ function Table(props: { rows: string[][]; show: Show }): JSX.Element {
           ))}
         </tbody>
       </table>
-    </div>
+    </Scroll>
   );
 }
 

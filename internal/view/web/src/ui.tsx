@@ -245,3 +245,22 @@ export function Page(props: { title: string; wide?: boolean; children: Component
     </main>
   );
 }
+
+/** What is too wide for the page scrolls by itself. Where it does, Tab reaches it. */
+export function Scroll(props: { label?: string; children: ComponentChildren }): JSX.Element {
+  const box = useRef<HTMLDivElement>(null);
+  const [wide, setWide] = useState(false);
+  useEffect(() => {
+    const outer = box.current;
+    if (!outer) return;
+    const watch = new ResizeObserver(() => setWide(outer.scrollWidth > outer.clientWidth || outer.scrollHeight > outer.clientHeight));
+    watch.observe(outer);
+    if (outer.firstElementChild) watch.observe(outer.firstElementChild);
+    return () => watch.disconnect();
+  }, []);
+  return (
+    <div class="scroll" ref={box} tabIndex={wide ? 0 : undefined} {...(props.label ? { role: "region", "aria-label": props.label } : {})}>
+      {props.children}
+    </div>
+  );
+}

@@ -7,7 +7,7 @@ import { Bar } from "../../frame";
 import { useKeys } from "../../keys";
 import { go, href } from "../../router";
 import type { Action, Aligned } from "../../types";
-import { Empty, Link, Page, Problem, Reading } from "../../ui";
+import { Empty, Link, Page, Problem, Reading, Scroll } from "../../ui";
 
 const firstSteps = 500;
 const words = { match: "the same", change: "differs", "only-a": "left only", "only-b": "right only" };
@@ -65,7 +65,7 @@ function Steps(props: { a: string; b: string; data: Aligned }): JSX.Element {
       <p class="soft">
         {alignment.distance === 1 ? "1 action differs" : `${whole(alignment.distance)} actions differ`} · similarity {alignment.similarity.toFixed(2)} (1 is the same)
       </p>
-      <div class="scroll">
+      <Scroll>
         <table class="aligned">
           <thead>
             <tr>
@@ -98,7 +98,7 @@ function Steps(props: { a: string; b: string; data: Aligned }): JSX.Element {
             ))}
           </tbody>
         </table>
-      </div>
+      </Scroll>
       {steps.length === 0 && <Empty title="Neither of the two called a tool." />}
       {shown.length < steps.length && (
         <button type="button" onClick={() => setAll(true)}>

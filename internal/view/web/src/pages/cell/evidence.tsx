@@ -3,7 +3,7 @@ import type { JSX } from "preact";
 import { bytes, count, duration, money, percent, visible } from "../../format";
 import type { CellDetail, Citation } from "../../types";
 import type { PanelVerdict } from "../../types";
-import { Empty, Link, Mark, Name } from "../../ui";
+import { Empty, Link, Mark, Name, Scroll } from "../../ui";
 
 export function Evidence(props: { detail: CellDetail }): JSX.Element {
   const { rows, grading, flags, cell } = props.detail;
@@ -14,7 +14,7 @@ export function Evidence(props: { detail: CellDetail }): JSX.Element {
   return (
     <>
       {rows?.length ? (
-        <div class="scroll">
+        <Scroll>
           <table class="evidence">
             <tbody>
               {rows.map((r, i) => (
@@ -32,7 +32,7 @@ export function Evidence(props: { detail: CellDetail }): JSX.Element {
               ))}
             </tbody>
           </table>
-        </div>
+        </Scroll>
       ) : null}
       <Flags flags={flags} />
       {grading?.length ? (
@@ -127,7 +127,7 @@ export function Votes(props: { judge: NonNullable<CellDetail["judge"]> }): JSX.E
   return (
     <>
       <p>{visible(props.judge.summary)}</p>
-      <div class="scroll">
+      <Scroll>
         <table>
           <tbody>
             {(props.judge.votes ?? []).map((v, i) => (
@@ -150,7 +150,7 @@ export function Votes(props: { judge: NonNullable<CellDetail["judge"]> }): JSX.E
             ))}
           </tbody>
         </table>
-      </div>
+      </Scroll>
     </>
   );
 }
@@ -182,7 +182,7 @@ export function PanelVotes(props: { verdicts: PanelVerdict[] }): JSX.Element {
       {votes.length > 0 && (
         <details>
           <summary>{count(votes.length, "vote")}</summary>
-          <div class="scroll">
+          <Scroll>
             <table class="evidence">
               <tbody>
                 {votes.map((v, i) => (
@@ -203,7 +203,7 @@ export function PanelVotes(props: { verdicts: PanelVerdict[] }): JSX.Element {
                 ))}
               </tbody>
             </table>
-          </div>
+          </Scroll>
         </details>
       )}
     </>

@@ -4,14 +4,14 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { frozen, has, useApi, url } from "../../api";
 import { Chart, tokensPerTurn, type TurnTokens } from "../../charts";
 import { Diff } from "../../diff";
-import { absolute, bytes, count, duration, money, short, visible } from "../../format";
+import { absolute, bytes, count, duration, money, short, spent, visible } from "../../format";
 import { Bar } from "../../frame";
 import { useKeys } from "../../keys";
 import { useEvents } from "../../live";
 import { go, href, place } from "../../router";
 import { OwnTranscript } from "../../transcript";
 import type { Cell, CellDetail, CellId, Status, TraceOverview } from "../../types";
-import { Copy, Empty, Link, Mark, outcomeWord, Page, Problem, Reading, Warnings } from "../../ui";
+import { Copy, Empty, Link, Mark, outcomeWord, Page, Problem, Reading, Scroll, Warnings } from "../../ui";
 import type { PanelVerdict, VersusCell } from "../../types";
 import { Asked } from "../../asked";
 import { Calls } from "../../behind";
@@ -108,7 +108,7 @@ function Body(props: { id: string; detail: CellDetail; onChange: () => void }): 
       <Outcome id={props.id} detail={detail} />
       <Warnings list={detail.problems} />
       <Part title="What the agent was asked" aside={given ? `context ${visible(given.context)}` : ""}>
-        <Asked trace={main?.trace} prompt={overview && overview.taskPrompt} given={given} />
+        <Asked trace={main?.trace} prompt={overview && overview.taskPrompt} given={given} notStarted={detail.attempts?.find((a) => a.attempt === detail.cell.attempt)?.notStarted} />
       </Part>
       <Part title="Evidence">
         <Evidence detail={detail} />
@@ -189,8 +189,8 @@ function running(detail: CellDetail): boolean {
 function Outcome(props: { id: string; detail: CellDetail }): JSX.Element {
   const { cell } = props.detail;
   const facts = !began(cell)
-    ? [cell.state === "error" || cell.state === "retry" ? "the agent never began" : ""]
-    : [money(cell.costUsd), count(cell.turns, "turn"), duration(cell.durationMs), short(cell.tokens) + " tokens", `attempt ${cell.attempt} of ${Math.max(cell.attempts, cell.attempt)}`];
+    ? [cell.state === "error" || cell.state === "retry" ? "the agent was not started" : ""]
+    : [spent(cell.costUsd), count(cell.turns, "turn"), duration(cell.durationMs), short(cell.tokens) + " tokens", `attempt ${cell.attempt} of ${Math.max(cell.attempts, cell.attempt)}`];
   return (
     <div class="outcome">
       <h1 class="sentence">
@@ -255,7 +255,7 @@ function PerTurn(props: { list: NonNullable<CellDetail["perTurn"]>; trace?: stri
       </p>
       <details>
         <summary>table</summary>
-        <div class="scroll">
+        <Scroll>
           <table>
             <thead>
               <tr>
@@ -280,7 +280,7 @@ function PerTurn(props: { list: NonNullable<CellDetail["perTurn"]>; trace?: stri
               ))}
             </tbody>
           </table>
-        </div>
+        </Scroll>
       </details>
     </>
   );
@@ -289,7 +289,7 @@ function PerTurn(props: { list: NonNullable<CellDetail["perTurn"]>; trace?: stri
 function Attempts(props: { id: string; detail: CellDetail }): JSX.Element {
   const { cell } = props.detail;
   return (
-    <div class="scroll">
+    <Scroll>
       <table>
         <tbody>
           {(props.detail.attempts ?? []).map((a) => (
@@ -302,15 +302,15 @@ function Attempts(props: { id: string; detail: CellDetail }): JSX.Element {
               <td>
                 {visible(a.verdict)} <span class="soft">{visible(a.errorClass)}</span>
               </td>
-              <td class="num">{money(a.costUsd)}</td>
-              <td class="num">{count(a.turns, "turn")}</td>
-              <td class="num">{duration(a.durationMs)}</td>
+              <td class="num">{a.notStarted ? "–" : money(a.costUsd)}</td>
+              <td class="num">{a.notStarted ? "–" : count(a.turns, "turn")}</td>
+              <td class="num">{a.notStarted ? "–" : duration(a.durationMs)}</td>
               <td>{visible(a.errorMessage)}</td>
             </tr>
           ))}
         </tbody>
       </table>
-    </div>
+    </Scroll>
   );
 }
 

@@ -3,7 +3,7 @@ import type { JSX } from "preact";
 import { Chart, costAgainstQuality, spread, turnCounts, type CostPoint, type Measured, type Median } from "../../charts";
 import { absolute, count, cutMiddle, duration, factor, money, percent, unknown, visible, whole } from "../../format";
 import type { Cells, CheckRate, Comparison, ExperimentDetail, Group, Ratio } from "../../types";
-import { cellPath, Copy, Empty, Link, Mark, Name, type Range } from "../../ui";
+import { cellPath, Copy, Empty, Link, Mark, Name, Scroll, type Range } from "../../ui";
 import { toneOf } from "../experiments";
 
 function armOf(g: Group): string {
@@ -31,7 +31,7 @@ export function CostAndQuality(props: { groups: Group[]; comparison: Comparison 
         </Empty>
       )}
       <div>
-        <div class="scroll">
+        <Scroll>
           <table>
             <thead>
               <tr>
@@ -56,7 +56,7 @@ export function CostAndQuality(props: { groups: Group[]; comparison: Comparison 
               ))}
             </tbody>
           </table>
-        </div>
+        </Scroll>
         <RatioLine name="cost" ratio={props.comparison?.cost} />
       </div>
     </div>
@@ -147,7 +147,7 @@ export function Checks(props: { groups: Group[] }): JSX.Element {
   }
   if (!lines.size) return <Empty title="No check has reported a result yet." />;
   return (
-    <div class="scroll">
+    <Scroll>
       <table>
         <thead>
           <tr>
@@ -180,7 +180,7 @@ export function Checks(props: { groups: Group[] }): JSX.Element {
           ))}
         </tbody>
       </table>
-    </div>
+    </Scroll>
   );
 }
 
@@ -211,7 +211,7 @@ export function Errors(props: { id: string; cells: Cells; groups: Group[] }): JS
   }
   return (
     <>
-      <div class="scroll">
+      <Scroll>
         <table>
           <thead>
             <tr>
@@ -236,13 +236,13 @@ export function Errors(props: { id: string; cells: Cells; groups: Group[] }): JS
             ))}
           </tbody>
         </table>
-      </div>
+      </Scroll>
       {broken.length > 0 && (
         <section>
           <h2>
             Cells without a verdict {broken.length > 200 && <span class="aside">the first 200 of {whole(broken.length)}</span>}
           </h2>
-          <div class="scroll">
+          <Scroll>
             <table>
               <tbody>
                 {broken.slice(0, 200).map((c) => (
@@ -259,7 +259,7 @@ export function Errors(props: { id: string; cells: Cells; groups: Group[] }): JS
                 ))}
               </tbody>
             </table>
-          </div>
+          </Scroll>
         </section>
       )}
     </>
@@ -306,7 +306,7 @@ export function HowItWasRun(props: { detail: ExperimentDetail }): JSX.Element {
       </dl>
       <section>
         <h2>Arms</h2>
-        <div class="scroll">
+        <Scroll>
           <table>
             <thead>
               <tr>
@@ -331,7 +331,7 @@ export function HowItWasRun(props: { detail: ExperimentDetail }): JSX.Element {
               ))}
             </tbody>
           </table>
-        </div>
+        </Scroll>
       </section>
     </>
   );

@@ -2,7 +2,7 @@
 import type { JSX } from "preact";
 import { count, factor, money, percent, points, prose, upper, visible, whole } from "../../format";
 import type { ExperimentDetail, Factor, FamilyComparison, Group } from "../../types";
-import { Link, Name, rateLabel, Warnings, Whisker } from "../../ui";
+import { Link, Name, rateLabel, Scroll, Warnings, Whisker } from "../../ui";
 import { ClaimWord, toneOf } from "../experiments";
 
 export function Decision(props: { detail: ExperimentDetail }): JSX.Element {
@@ -55,37 +55,39 @@ function FlowPicture(props: { groups: Group[] }): JSX.Element | null {
   const arms = props.groups.filter((g) => g.flow && g.flow.planned > 0);
   if (!arms.length) return null;
   return (
-    <table class="flow" aria-label="What became of the planned runs of each arm">
-      <thead>
-        <tr>
-          <th scope="col">flow</th>
-          {flowSteps.map(([name]) => (
-            <th key={name} scope="col">
-              {name}
-            </th>
-          ))}
-        </tr>
-      </thead>
-      <tbody>
-        {arms.map((g, i) => (
-          <tr key={g.name + i}>
-            <th scope="row" class={toneOf(props.groups.indexOf(g))}>
-              <Name text={g.provenance.arm || g.name} max={18} />
-            </th>
-            {flowSteps.map(([name, field]) => {
-              const n = g.flow?.[field] ?? 0;
-              const why = field === "retried" ? Object.entries(g.flow?.why ?? {}).map(([what, times]) => `${what} ${times}`) : [];
-              return (
-                <td key={name} class="num" title={visible(why.join(", "))}>
-                  {whole(n)}
-                  <meter value={n} max={g.flow?.planned ?? 1} aria-label={visible(`${g.name}: ${n} ${name}`)} />
-                </td>
-              );
-            })}
+    <Scroll>
+      <table class="flow" aria-label="What became of the planned runs of each arm">
+        <thead>
+          <tr>
+            <th scope="col">flow</th>
+            {flowSteps.map(([name]) => (
+              <th key={name} scope="col">
+                {name}
+              </th>
+            ))}
           </tr>
-        ))}
-      </tbody>
-    </table>
+        </thead>
+        <tbody>
+          {arms.map((g, i) => (
+            <tr key={g.name + i}>
+              <th scope="row" class={toneOf(props.groups.indexOf(g))}>
+                <Name text={g.provenance.arm || g.name} max={18} />
+              </th>
+              {flowSteps.map(([name, field]) => {
+                const n = g.flow?.[field] ?? 0;
+                const why = field === "retried" ? Object.entries(g.flow?.why ?? {}).map(([what, times]) => `${what} ${times}`) : [];
+                return (
+                  <td key={name} class="num" title={visible(why.join(", "))}>
+                    {whole(n)}
+                    <meter value={n} max={g.flow?.planned ?? 1} aria-label={visible(`${g.name}: ${n} ${name}`)} />
+                  </td>
+                );
+              })}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </Scroll>
   );
 }
 
@@ -179,7 +181,7 @@ export function Pairs(props: { id: string; family: FamilyComparison }): JSX.Elem
       <h2>
         Comparisons <span class="aside">{count(pairs.length, "comparison")}; p-values are corrected for their number (Holm), confidence intervals are not</span>
       </h2>
-      <div class="scroll">
+      <Scroll>
         <table class="pairs">
           <thead>
             <tr>
@@ -210,7 +212,7 @@ export function Pairs(props: { id: string; family: FamilyComparison }): JSX.Elem
             ))}
           </tbody>
         </table>
-      </div>
+      </Scroll>
     </section>
   );
 }
@@ -220,10 +222,11 @@ function Price(props: { detail: ExperimentDetail }): JSX.Element | null {
   if (!c) return null;
   const ratios = [ratio("cost", c.cost?.all), ratio("time", c.time?.all), ratio("turns", c.turns?.all)].filter(Boolean);
   const found = detectable(c.decision.mde);
+  const both = c.costA === null && c.costB === null ? "costs unknown" : `${money(c.costA)} and ${money(c.costB)} spent`;
   return (
     <>
       {ratios.length > 0 && <p>{ratios.join(" · ")}</p>}
-      <p class="soft">{[`${money(c.costA)} and ${money(c.costB)} spent`, found].filter(Boolean).join(" · ")}</p>
+      <p class="soft">{[both, found].filter(Boolean).join(" · ")}</p>
     </>
   );
 }

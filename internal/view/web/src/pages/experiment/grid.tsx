@@ -7,7 +7,7 @@ import { useKeys } from "../../keys";
 import { go, href, place, setQuery } from "../../router";
 import { useWindowRows } from "../../rows";
 import type { Cell, Cells, Comparison, Forest, Group } from "../../types";
-import { cellPath, Empty, Head, Link, Mark, Name, outcomeWord, sorted, Whisker, type Column, type Range } from "../../ui";
+import { cellPath, Empty, Head, Link, Mark, Name, outcomeWord, Scroll, sorted, Whisker, type Column, type Range } from "../../ui";
 import { toneOf } from "../experiments";
 import { Tags } from "../../notes";
 
@@ -80,7 +80,7 @@ function groupOf(groups: Group[], arm: string): Group | undefined {
 
 /** Reports whether an attempt has numbers: what ended before its agent began has cost nothing and took no time. */
 export function began(cell: Cell): boolean {
-  return cell.state !== "waiting" && cell.state !== "running" && (cell.turns > 0 || cell.durationMs > 0 || (cell.costUsd ?? 0) > 0);
+  return !cell.notStarted && cell.state !== "waiting" && cell.state !== "running" && (cell.turns > 0 || cell.durationMs > 0 || (cell.costUsd ?? 0) > 0);
 }
 
 function columnsOf(props: GridProps, forest: boolean): Column<Row>[] {
@@ -206,7 +206,7 @@ export function Grid(props: GridProps): JSX.Element {
         {cells.arms.length > 2 && forest && !frozen && <Pair arms={cells.arms} forest={forest} />}
         <Legend />
       </div>
-      <div class="scroll">
+      <Scroll>
         <table class="grid" ref={table} aria-rowcount={list.length + 1}>
           <colgroup>
             {widthsOf(columns, all, cells).map((width, i) => (
@@ -232,7 +232,7 @@ export function Grid(props: GridProps): JSX.Element {
           </tbody>
           {compared && <Overall arms={cells.arms} columns={columns} forest={forest} comparison={comparison} groups={groups} />}
         </table>
-      </div>
+      </Scroll>
       {list.length === 0 && <Empty title="No task matches the filter." />}
     </>
   );

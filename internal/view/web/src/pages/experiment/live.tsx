@@ -4,7 +4,7 @@ import { useState } from "preact/hooks";
 import { asFailure, post, url } from "../../api";
 import { ago, cutMiddle, duration, money, visible, whole } from "../../format";
 import type { CellId, Status } from "../../types";
-import { Link, Mark, Name } from "../../ui";
+import { Link, Mark, Name, Scroll } from "../../ui";
 
 export function LiveLine(props: { status: Status }): JSX.Element {
   const s = props.status;
@@ -183,7 +183,7 @@ export function RunningCells(props: ControlProps): JSX.Element {
   const { send, said } = useControl(props);
   return (
     <section class="running-cells" aria-label="Running cells">
-      <div class="scroll">
+      <Scroll>
         <table>
           <thead>
             <tr>
@@ -221,7 +221,7 @@ export function RunningCells(props: ControlProps): JSX.Element {
             ))}
           </tbody>
         </table>
-      </div>
+      </Scroll>
       {said && <p role="status">{visible(said)}</p>}
     </section>
   );

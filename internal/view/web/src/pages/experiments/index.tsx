@@ -8,7 +8,7 @@ import { useKeys } from "../../keys";
 import { useEvents } from "../../live";
 import { go, href, place, setQuery } from "../../router";
 import type { Experiment, ExperimentList, TraceFile } from "../../types";
-import { Empty, Head, Link, Name, Page, Problem, rateLabel, Reading, sorted, When, Whisker, type Column } from "../../ui";
+import { Empty, Head, Link, Name, Page, Problem, rateLabel, Reading, Scroll, sorted, When, Whisker, type Column } from "../../ui";
 
 const columns: Column<Experiment>[] = [
   { name: "name", head: "experiment", sort: (e) => e.name, show: (e) => <NameOf experiment={e} /> },
@@ -16,7 +16,7 @@ const columns: Column<Experiment>[] = [
   { name: "rate", head: "pass rate, 95% CI", sort: (e) => e.arms?.at(-1)?.rate?.est, show: (e) => <Rates experiment={e} /> },
   { name: "done", head: "runs", num: true, sort: (e) => e.done, show: (e) => <Progress experiment={e} /> },
   { name: "cost", head: "cost", num: true, sort: (e) => e.costUsd ?? e.knownCostUsd, show: cost },
-  { name: "time", head: "time", num: true, sort: (e) => e.elapsedMs, show: (e) => (e.elapsedMs ? duration(e.elapsedMs) : "") },
+  { name: "time", head: "time", num: true, sort: (e) => e.elapsedMs, show: (e) => (e.elapsedMs ? duration(e.elapsedMs) : e.done ? "unknown" : "") },
   { name: "updated", head: "changed", num: true, sort: (e) => e.updatedMs, show: (e) => <When ms={e.updatedMs} /> },
 ];
 
@@ -90,7 +90,7 @@ function List(props: { experiments: Experiment[] }): JSX.Element | null {
         </div>
       )}
       <Compare experiments={props.experiments} />
-      <div class="scroll">
+      <Scroll>
         <table class="experiments">
           <Head columns={columns} order={order} onOrder={(sort) => setQuery({ sort })} />
           <tbody>
@@ -105,7 +105,7 @@ function List(props: { experiments: Experiment[] }): JSX.Element | null {
             ))}
           </tbody>
         </table>
-      </div>
+      </Scroll>
       {list.length === 0 && <Empty title="No experiment matches the filter." />}
     </>
   );

@@ -10,7 +10,7 @@ import type { Message, TraceOverview } from "../../types";
 import { useStore } from "../../store";
 import { Transcript } from "../../transcript";
 import type { ExperimentDetail } from "../../types";
-import { Link, Page, Warnings } from "../../ui";
+import { Link, Page, Scroll, Warnings } from "../../ui";
 import { Asked } from "../../asked";
 import { Calls } from "../../behind";
 
@@ -91,9 +91,9 @@ function Sequence(props: { trace: string; lanes: string[] }): JSX.Element | null
     <details class="sequence" open={open} onToggle={(e) => setQuery({ messages: e.currentTarget.open ? "" : "0" })}>
       <summary>{count(messages.length, "message")} between participants</summary>
       <div class="sequence-panes">
-        <div class="scroll" tabIndex={0} role="region" aria-label="Who asked whom, as a chart">
+        <Scroll label="Who asked whom, as a chart">
           <Chart options={sequence(arrows, lanes)} depends={[JSON.stringify(arrows)]} label={`${count(arrows.length, "message")} between ${lanes.join(", ")}; the list beside has them in words`} />
-        </div>
+        </Scroll>
         <ol class="messages">
           {shown.map((m, i) => (
             <li key={i}>

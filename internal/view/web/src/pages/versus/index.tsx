@@ -6,7 +6,7 @@ import { Bar } from "../../frame";
 import { useKeys } from "../../keys";
 import { place, setQuery } from "../../router";
 import type { ExperimentDetail } from "../../types";
-import { Empty, Link, Name, Page, Problem, rateLabel, Reading, Warnings, Whisker } from "../../ui";
+import { Empty, Link, Name, Page, Problem, rateLabel, Reading, Scroll, Warnings, Whisker } from "../../ui";
 import type { EvalReport, Pair } from "../../types";
 import { toneOf } from "../experiments";
 import { Columns, MilestonesOfAll } from "./versuscells";
@@ -51,7 +51,7 @@ function Agents(props: { report: EvalReport }): JSX.Element {
   return (
     <section>
       <h2>Agents</h2>
-      <div class="scroll">
+      <Scroll>
         <table>
           <thead>
             <tr>
@@ -86,7 +86,7 @@ function Agents(props: { report: EvalReport }): JSX.Element {
             ))}
           </tbody>
         </table>
-      </div>
+      </Scroll>
     </section>
   );
 }
@@ -193,7 +193,7 @@ function Gaps(props: { pair: Pair }): JSX.Element | null {
       <summary>
         dimensions and milestones, {visible(a)} minus {visible(b)}
       </summary>
-      <div class="scroll">
+      <Scroll>
         <table>
           <tbody>
             {(dimensions ?? []).map((d) => (
@@ -216,7 +216,7 @@ function Gaps(props: { pair: Pair }): JSX.Element | null {
             ))}
           </tbody>
         </table>
-      </div>
+      </Scroll>
     </details>
   );
 }
@@ -248,7 +248,7 @@ function Calibration(props: { id: string; report: EvalReport }): JSX.Element {
       )}
       <Members list={panel.members ?? []} />
       {list.length > 0 && (
-        <div class="scroll">
+        <Scroll>
           <table>
             <thead>
               <tr>
@@ -273,7 +273,7 @@ function Calibration(props: { id: string; report: EvalReport }): JSX.Element {
               ))}
             </tbody>
           </table>
-        </div>
+        </Scroll>
       )}
       {panel.models?.length ? (
         <p>
@@ -290,7 +290,7 @@ type Member = NonNullable<EvalReport["panel"]["members"]>[number];
 function Members(props: { list: Member[] }): JSX.Element | null {
   if (!props.list.length) return null;
   return (
-    <div class="scroll">
+    <Scroll>
       <table class="members">
         <thead>
           <tr>
@@ -319,7 +319,7 @@ function Members(props: { list: Member[] }): JSX.Element | null {
           ))}
         </tbody>
       </table>
-    </div>
+    </Scroll>
   );
 }
 
