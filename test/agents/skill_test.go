@@ -3,6 +3,7 @@ package agents
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -77,6 +78,16 @@ func writeSkill(t *testing.T, dir, body string) {
 // testSkill runs fit skill test and returns its answer.
 func testSkill(t *testing.T, e *experiments, args ...string) *skilltest.Answer {
 	t.Helper()
+	var answer skilltest.Answer
+	if err := json.NewDecoder(runSkillTest(t, e, args...)).Decode(&answer); err != nil {
+		t.Fatal(err)
+	}
+	return &answer
+}
+
+// runSkillTest runs fit skill test and returns what it prints.
+func runSkillTest(t *testing.T, e *experiments, args ...string) *bytes.Buffer {
+	t.Helper()
 	var out, errs bytes.Buffer
 	args = append([]string{
 		"fit", "skill", "test", "greetings", "--format", "json", "--no-probe", "--runs", "1", "--attempts", "2",
@@ -89,11 +100,10 @@ func testSkill(t *testing.T, e *experiments, args ...string) *skilltest.Answer {
 		Version: "test",
 		Environ: []string{"PATH=" + e.path, "HOME=" + t.TempDir(), "LANG=C.UTF-8"},
 	})
-	var answer skilltest.Answer
-	if err := json.Unmarshal(out.Bytes(), &answer); code != 0 || err != nil {
-		t.Fatalf("exit code %d, %v\n%s", code, err, errs.String())
+	if code != 0 {
+		t.Fatalf("exit code %d\n%s", code, errs.String())
 	}
-	return &answer
+	return &out
 }
 
 // openedOf returns in how many runs of the arm with the skill it was given and opened.
@@ -151,6 +161,48 @@ func TestSkillsAreMeasured(t *testing.T) {
 					t.Errorf("said to be never opened: %v\n%s", never, said)
 				}
 			})
+		}
+	}
+}
+
+// besideModel works only where another skill lies beside the one that is tested.
+const besideModel = `{"scenarios": [
+	{"name": "alone", "when": {"not": {"request": "zanzibar"}}, "turns": [{"text": "There is no other skill."}]},
+	{"name": "offered", "when": {"request": "zebrafinch"}, "turns": [
+		{"calls": [{"bash": "echo hello > greeting.txt"}]}, {"text": "Done."}]}],
+	"turns": [{"calls": [{"bash": "echo good day > greeting.txt"}]}, {"text": "Done."}]}`
+
+// TestEveryAgentTestsTheSkill: several agents test one skill, each with an answer of its own, and
+// both arms have the skills of --with beside it.
+func TestEveryAgentTestsTheSkill(t *testing.T) {
+	t.Parallel()
+	e := newExperiments(t)
+	writeSkill(t, e.dir, "A greeting is the word hello.")
+	const other = "---\nname: other\ndescription: How we trade with zanzibar. Use it for orders.\n---\nAsk first.\n"
+	const evals = `{"evals": [{"id": 1, "prompt": "Greet.", "checks": [
+		{"exists": "greeting.txt"}, {"contains": ["hello"], "file": "greeting.txt"}]}]}`
+	err := errors.Join(os.Mkdir(filepath.Join(e.dir, "other"), 0o755),
+		os.WriteFile(filepath.Join(e.dir, "other", "SKILL.md"), []byte(other), 0o600),
+		os.WriteFile(filepath.Join(e.dir, "greetings", "evals", "evals.json"), []byte(evals), 0o600))
+	if err != nil {
+		t.Fatal(err)
+	}
+	agents := []string{"codex", "builtin"}
+	out := runSkillTest(t, e, "--agent", agents[0], "--agent", agents[1], "--with", "other", "--model",
+		"claude-sonnet-4-5", "--model-url", scriptedtest.Serve(t, besideModel))
+	answers := json.NewDecoder(out)
+	for _, agent := range agents {
+		var a skilltest.Answer
+		if err := answers.Decode(&a); err != nil {
+			t.Fatal(err)
+		}
+		if a.Comparison.B.Agent != agent || len(a.Assertions) != 2 || a.Assertions[0].Without.Passed != 1 ||
+			a.Assertions[1].Reading != skilltest.OnlyWith {
+			t.Errorf("%s: the answer of %s: %+v", agent, a.Comparison.B.Agent, a.Assertions)
+		}
+		at := filepath.Join(e.dir, "greetings-workspace", "iteration-1", agent, "benchmark.json")
+		if _, err := os.Stat(at); err != nil {
+			t.Error(err)
 		}
 	}
 }
