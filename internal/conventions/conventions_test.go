@@ -83,7 +83,8 @@ var layers = map[string][]string{
 	"view": {
 		"experiment", "experiment/control", "evidence", "gateway/calls", "judge", "ledger", "notes", "price", "query",
 		"redact",
-		"report", "report/failure", "report/forecast", "report/results", "report/versus", "session", "stats", "trace",
+		"report", "report/failure", "report/forecast", "report/results", "report/skilltest", "report/versus", "session",
+		"stats", "trace",
 	},
 	// the module's root
 	".": {

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/fit-eval/fit/internal/evidence"
+	"github.com/fit-eval/fit/internal/experiment"
 	"github.com/fit-eval/fit/internal/patch"
 	"github.com/fit-eval/fit/internal/query"
 	"github.com/fit-eval/fit/internal/report/failure"
@@ -39,7 +40,9 @@ type cellAnswer struct {
 	Rows       []failure.Row       `json:"rows"`
 	WayOut     string              `json:"wayOut,omitempty"` // of an attempt without a verdict
 	Grading    []output            `json:"grading"`
+	Answer     *output             `json:"answer,omitempty"` // the agent's last message
 	Diff       *diff               `json:"diff"`
+	Cited      []citation          `json:"cited,omitempty"` // by those who judged sentences
 	Judge      *judgement          `json:"judge"`
 	Flags      []cellFlag          `json:"flags"`
 	Milestones []session.Milestone `json:"milestones"`
@@ -187,6 +190,7 @@ func (s *Server) cell(r *http.Request, at location) (any, error) {
 	if answer.Record != nil {
 		s.addEvidence(r.Context(), answer, at)
 		answer.Judge = judgementOf(answer, snap)
+		answer.Cited = citedLines(answer.Record, answer.Diff)
 	}
 	return answer, nil
 }
@@ -244,6 +248,14 @@ func (s *Server) addFiles(ctx context.Context, answer *cellAnswer, at location, 
 			Bytes: size,
 			Cut:   size > int64(len(content)),
 		})
+	}
+	if content, size, err := readContained(at.path, path.Join(runDir, experiment.AnswerFile), maxGrading); err == nil {
+		answer.Answer = &output{
+			Name:  experiment.AnswerFile,
+			Text:  s.clean(content),
+			Bytes: size,
+			Cut:   size > int64(len(content)),
+		}
 	}
 	answer.Diff = s.readDiff(at, path.Join(runDir, "diff.patch"))
 	if len(answer.Traces) > 0 {

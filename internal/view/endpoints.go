@@ -17,6 +17,8 @@ func (s *Server) endpoints() map[string]endpoint {
 		"GET /api/experiments/{x}" + ofCell + "/file":       s.needsPath(s.cellFile),
 		"GET /api/experiments/{x}/notes":                    s.ofDirectory(s.notes),
 		"POST /api/experiments/{x}/notes":                   s.needsPath(s.addNote),
+		"GET /api/experiments/{x}/skill":                    s.ask(s.needsPath(s.skill)),
+		"POST /api/experiments/{x}/skill":                   s.ask(s.needsPath(s.feedback)),
 		"POST /api/experiments/{x}/ctl":                     s.needsPath(s.steer),
 		"GET /api/experiments/{x}/forest":                   s.forest,
 		"GET /api/experiments/{x}/plan":                     s.plan,

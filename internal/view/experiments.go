@@ -268,7 +268,8 @@ type experimentAnswer struct {
 	Repeat          string                  `json:"repeat"`
 	Continue        string                  `json:"continue,omitempty"` // the command, where it stopped
 	Live            *liveStatus             `json:"live"`
-	Views           []note                  `json:"views"` // that somebody saved
+	Views           []note                  `json:"views"`           // that somebody saved
+	Skill           string                  `json:"skill,omitempty"` // that is tested
 }
 
 // planAnswer is the part of a plan that a page shows.
@@ -309,6 +310,7 @@ func (s *Server) experiment(r *http.Request, at location) (any, error) {
 		Plan:            snap.planned(),
 		FirstLines:      snap.firstLines(),
 		Repeat:          snap.repeat(),
+		Skill:           testedSkill(at),
 	}
 	for _, p := range snap.found.Problems {
 		answer.Problems = append(answer.Problems, p.Problem)

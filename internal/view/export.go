@@ -190,6 +190,9 @@ func (f *frozen) experiment(ctx context.Context, s *Server, at location) ([]stri
 	if snap.kind() == kindVersus {
 		optional = append(optional, base+"/versus")
 	}
+	if testedSkill(at) != "" {
+		optional = append(optional, base+"/skill")
+	}
 	for _, address := range optional {
 		var none *problem
 		answer, err := f.answer(ctx, address)

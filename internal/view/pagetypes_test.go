@@ -14,6 +14,7 @@ import (
 	"github.com/fit-eval/fit/internal/judge"
 	"github.com/fit-eval/fit/internal/query"
 	"github.com/fit-eval/fit/internal/report"
+	"github.com/fit-eval/fit/internal/report/skilltest"
 	"github.com/fit-eval/fit/internal/report/versus"
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/session"
@@ -78,6 +79,12 @@ func newTypeWriter() *typeWriter {
 		"Diff.changes",
 		"CellDetail.notes",
 		"ExperimentDetail.views",
+		"SkillTest.arms",
+		"SkillTest.cases",
+		"SkillTest.facts",
+		"SkillCase.assertions",
+		"SkillCase.runs",
+		"SkillRun.rows",
 	} {
 		never[name] = true
 	}
@@ -142,6 +149,11 @@ func newTypeWriter() *typeWriter {
 			reflect.TypeFor[versus.Pair]():            "Pair",
 			reflect.TypeFor[versus.EvalReport]():      "EvalReport",
 			reflect.TypeFor[note]():                   "Note",
+			reflect.TypeFor[skillAnswer]():            "SkillTest",
+			reflect.TypeFor[skilltest.CaseRuns]():     "SkillCase",
+			reflect.TypeFor[skilltest.RunRows]():      "SkillRun",
+			reflect.TypeFor[skilltest.Row]():          "SkillRow",
+			reflect.TypeFor[skilltest.Assertion]():    "SkillAssertion",
 		},
 		written: map[reflect.Type]string{
 			reflect.TypeFor[stats.AtK]():    "{ est: number; lo: number; hi: number } | { error: string }",

@@ -71,6 +71,7 @@ type Server struct {
 	end      context.CancelFunc
 	compared *snapshot // of the groups that are compared; nil if none are
 	work     sync.WaitGroup
+	writing  sync.Mutex                        // into a test of a skill
 	made     atomic.Pointer[ledger.SigningKey] // the user's key, if it was made here
 }
 

@@ -122,11 +122,14 @@ type labelsAnswer struct {
 }
 
 func (s *Server) labels(r *http.Request, at location) (any, error) {
+	skip := strings.Split(r.URL.Query().Get("skip"), ",")
+	if r.URL.Query().Get("dimension") == dimensionSentences {
+		return s.nextSentence(r.Context(), at, skip)
+	}
 	judgement, err := s.judgement(r.Context(), at)
 	if err != nil {
 		return nil, err
 	}
-	skip := strings.Split(r.URL.Query().Get("skip"), ",")
 	return s.nextLabel(judgement, r.URL.Query().Get("dimension"), skip)
 }
 
@@ -206,6 +209,9 @@ func (s *Server) label(r *http.Request, at location) (any, error) {
 	}
 	if err := json.NewDecoder(r.Body).Decode(&given); err != nil || given.Pass == nil {
 		return nil, badRequest(`want {"dimension":…,"item":…,"pass":true or false}`)
+	}
+	if given.Dimension == dimensionSentences {
+		return s.labelSentence(r.Context(), at, given.Item, *given.Pass)
 	}
 	judgement, err := s.judgement(r.Context(), at)
 	if err != nil {

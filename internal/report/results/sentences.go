@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/internal/experiment"
@@ -23,6 +24,15 @@ type SentenceRow struct {
 	Evidence []string `json:"evidence,omitempty"`
 	Message  string   `json:"message,omitempty"`
 }
+
+// SentenceName is the name of the row of a sentence, by its place in the case.
+func SentenceName(index int) string { return fmt.Sprintf("sentence %d", index+1) }
+
+// quoted is a sentence as it stands at the beginning of its message.
+func quoted(sentence string) string { return fmt.Sprintf("%q: ", display.CutBytes(sentence, 200)) }
+
+// Why says what was found, without the sentence itself.
+func (r *SentenceRow) Why() string { return strings.TrimPrefix(r.Message, quoted(r.Sentence)) }
 
 // WithSentences returns the records with the verdicts on the sentences of their cases, which were
 // made after the runs. A sentence that is not true makes a pass a fail, one that nobody decided
@@ -79,13 +89,13 @@ func addSentences(r *ledger.Record, verdicts []judge.SentenceVerdict, alone int)
 			failed++
 		}
 		row, err := jsonenc.Marshal(SentenceRow{
-			Test:     fmt.Sprintf("sentence %d", v.Index+1),
+			Test:     SentenceName(v.Index),
 			Pass:     *v.Pass,
 			Sentence: v.Text,
 			Shown:    v.Shown,
 			By:       v.By,
 			Evidence: v.Evidence,
-			Message:  fmt.Sprintf("%q: %s", display.CutBytes(v.Text, 200), v.Why),
+			Message:  quoted(v.Text) + v.Why,
 		})
 		if err != nil {
 			return err

@@ -101,6 +101,7 @@ type Answer struct {
 	// Summaries are the means over the runs of each arm.
 	Summaries map[string]Summary `json:"summaries"`
 
+	cases   []Case
 	records []ledger.Record
 	texts   map[[2]string]string // of assertions, by case and row
 }
@@ -117,6 +118,7 @@ func build(in input) *Answer {
 		UnjudgedCases:     in.Test.LeftOut,
 		Leaks:             in.Test.Leaks,
 		Summaries:         summarise(in.Records),
+		cases:             in.Test.Cases,
 		records:           in.Records,
 		texts:             map[[2]string]string{},
 	}

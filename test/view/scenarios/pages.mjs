@@ -355,3 +355,41 @@ export async function columns(page, args) {
   await click(page, page.getByLabel("Remove the view by tokens"));
   await saved.waitFor({ state: "detached" });
 }
+
+/** A sentence of a skill's case is decided blind, by the way from the experiment: it fails. */
+export async function labelSentence(page, args) {
+  await open(page, args);
+  const id = await firstExperiment(page);
+  await page.evaluate((to) => (location.hash = to), "#/skill/" + id);
+  await click(page, page.getByRole("link", { name: "Decide about sentences, blind" }));
+  await page.locator(".evidence-text").waitFor();
+  const text = (await page.locator("main").innerText()).toLowerCase();
+  for (const word of args.secrets) check(!text.includes(word), `the page says ${word}: ${text}`);
+  const option = page.locator("select option").first();
+  const before = await option.innerText();
+  await page.keyboard.press("f");
+  await page.waitForFunction((old) => (document.querySelector("select option")?.innerText ?? old) !== old, before);
+  return option.innerText();
+}
+
+/** The page of a skill: one case is opened and given feedback. */
+export async function skill(page, args) {
+  await open(page, args);
+  const id = await firstExperiment(page);
+  await page.evaluate((to) => (location.hash = to), "#/x/" + id);
+  await click(page, page.getByRole("navigation", { name: "Views of this experiment" }).getByRole("link", { name: "skill", exact: true }));
+  await click(page, page.locator("table.cases").getByRole("link", { name: args.case, exact: true }));
+  await page.locator(".column .diff .line.cited").first().waitFor();
+  await page.answered();
+  await accessible(page, "the page of a skill");
+  const found = {
+    sentence: await page.locator("h1.sentence").innerText(),
+    marks: await page.locator("table.cases td.nowrap a").evaluateAll((all) => all.map((a) => a.getAttribute("aria-label"))),
+    columns: await texts(page, ".column"),
+    cited: await texts(page, ".column .diff .line.cited"),
+  };
+  await page.getByRole("textbox", { name: "Feedback" }).fill(args.text);
+  await click(page, page.getByRole("button", { name: "Save feedback" }));
+  await reads(page, "kept in feedback.json");
+  return found;
+}

@@ -7,6 +7,7 @@ import { ExperimentPage } from "./pages/experiment";
 import { ExperimentsPage } from "./pages/experiments";
 import { LabelsPage } from "./pages/labels";
 import { SideBySidePage } from "./pages/align";
+import { SkillPage } from "./pages/skill";
 import { TracePage } from "./pages/trace";
 import { VersusPage } from "./pages/versus";
 import { followAddress, parts, place } from "./router";
@@ -25,7 +26,7 @@ function App(): JSX.Element {
   );
 }
 
-// Addresses: / · /x/ID · /x/ID/TASK/ARM/RUN · /versus/ID · /labels/ID · /trace/T · /align/T/U.
+// Addresses: / · /x/ID · /x/ID/TASK/ARM/RUN · /versus/ID · /skill/ID · /labels/ID · /trace/T · /align/T/U.
 function Current(): JSX.Element {
   const [kind, id, ...rest] = parts(place.value.path);
   if (kind === undefined) return <ExperimentsPage />;
@@ -36,6 +37,8 @@ function Current(): JSX.Element {
         return <ExperimentPage key={id} id={id} />;
       case "versus":
         return <VersusPage key={id} id={id} />;
+      case "skill":
+        return <SkillPage key={id} id={id} />;
       case "labels":
         return <LabelsPage key={id} id={id} />;
       case "trace":

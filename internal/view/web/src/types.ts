@@ -142,7 +142,9 @@ export interface CellDetail {
   rows: { check: string; source: string; pass?: boolean; gate?: boolean; message?: string }[] | null;
   wayOut?: string;
   grading: { name: string; text: string; bytes: number; cut: boolean }[] | null;
+  answer?: { name: string; text: string; bytes: number; cut: boolean };
   diff: Diff | null;
+  cited?: Citation[];
   judge: { verdict: string; summary: string; votes: Vote[] | null } | null;
   flags: { kind: string; evidence: string; severity: string; file?: string; line?: number; seq?: number; rawLine?: number; suspected?: boolean; cleared?: { by: string; reason: string; atMs: number }; meaning: string }[] | null;
   milestones: Milestone[] | null;
@@ -369,6 +371,7 @@ export interface ExperimentDetail {
   continue?: string;
   live: Status | null;
   views: Note[];
+  skill?: string;
 }
 
 export interface ExperimentList {
@@ -699,6 +702,53 @@ export interface RunningCell {
   entries: number;
   stalled: boolean;
   trace: string;
+}
+
+export interface SkillAssertion {
+  case: string;
+  name: string;
+  text: string;
+  shown?: string;
+  without: { passed: number; runs: number };
+  with: { passed: number; runs: number };
+  reading: string;
+}
+
+export interface SkillCase {
+  id: string;
+  prompt: string;
+  expected?: string;
+  labels?: Record<string, string>;
+  sentences?: { text: string; shown: string }[];
+  silent?: boolean;
+  feedback?: string;
+  assertions: SkillAssertion[];
+  runs: SkillRun[];
+}
+
+export interface SkillRow {
+  text: string;
+  pass: boolean | null;
+  shown?: string;
+  by?: string;
+  evidence?: string[];
+  why?: string;
+}
+
+export interface SkillRun {
+  arm: string;
+  run: number;
+  verdict: string;
+  rows: SkillRow[];
+}
+
+export interface SkillTest {
+  version: number;
+  skill: string;
+  sentence: string;
+  arms: string[];
+  cases: SkillCase[];
+  facts: string[];
 }
 
 export interface Status {

@@ -154,6 +154,7 @@ function Tabs(props: BodyProps): JSX.Element {
           </Link>
         ))}
         {versus && <Link to={["versus", props.id]}>head to head</Link>}
+        {props.detail.skill && <Link to={["skill", props.id]}>skill</Link>}
       </nav>
       {props.detail.experiment.kind !== "comparison" && <Views id={props.id} list={props.detail.views} onChange={props.onChange} />}
       <Tab tab={current} {...props} />
@@ -187,6 +188,7 @@ function Tab(props: BodyProps & { tab: string }): JSX.Element | null {
 function All(props: BodyProps): JSX.Element {
   return (
     <>
+      {props.detail.skill && <Link to={["skill", props.id]}>the cases of the skill</Link>}
       {tabs.map(([tab, text]) =>
         tab === "plan" ? null : (
           <section key={tab} class={tab === "" ? "first-page" : ""}>

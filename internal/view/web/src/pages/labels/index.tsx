@@ -49,7 +49,7 @@ export function LabelsPage(props: { id: string }): JSX.Element {
   const trouble = failure ?? loaded.failure;
   return (
     <>
-      <Bar crumbs={[{ text: name ?? "experiment", to: ["x", props.id] }, { text: "head to head", to: ["versus", props.id] }, { text: "labels" }]} />
+      <Bar crumbs={[{ text: name ?? "experiment", to: ["x", props.id] }, dimension === "sentences" ? { text: "skill", to: ["skill", props.id] } : { text: "head to head", to: ["versus", props.id] }, { text: "labels" }]} />
       <Page title="Labels">
         {trouble?.status === 409 ? <Empty title={trouble.message}>{visible(trouble.hint)}</Empty> : trouble && <Problem message={trouble.message}>{visible(trouble.hint)}</Problem>}
         {data && (
@@ -84,7 +84,7 @@ export function LabelsPage(props: { id: string }): JSX.Element {
             </pre>
           </>
         )}
-        {data && !item && !trouble && <Empty title="Every run of this dimension has a label." />}
+        {data && !item && !trouble && <Empty title={dimension === "sentences" ? "Somebody has decided about every sentence." : "Every run of this dimension has a label."} />}
       </Page>
     </>
   );
