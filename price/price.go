@@ -31,32 +31,30 @@ import (
 // Line is the price of one model from one day on, in US dollars per million tokens. A nil price is
 // unknown.
 type Line struct {
-	Model string `json:"model"`
-	// From is the first day, as YYYY-MM-DD in UTC, that the line holds. It holds until the model's
-	// next line.
-	From string `json:"from"`
-	Rates
-	// Long is what calls with a long prompt cost, all of their tokens; nil if as much as others.
-	Long *Long `json:"long,omitempty"`
-	// Source says who states this price.
-	Source string `json:"source"`
+	Model string `json:"model" yaml:"model" doc:"Exact id of the model." required:"true"`
+	// From is in UTC. The line holds until the model's next one.
+	From  string `json:"from" yaml:"from" doc:"First day that the price holds, YYYY-MM-DD." pattern:"^[0-9]{4}-[0-9]{2}-[0-9]{2}$" required:"true"`
+	Rates `yaml:",inline"`
+	// Long is nil if calls with a long prompt cost as much as others.
+	Long   *Long  `json:"long,omitempty" yaml:"long" doc:"What a call costs whose prompt is long."`
+	Source string `json:"source" yaml:"source" doc:"Who states this price." required:"true"`
 
 	fromMs int64
 }
 
 // Rates are dollars per million tokens of each kind.
 type Rates struct {
-	Input          *float64 `json:"input"`
-	Output         *float64 `json:"output"`
-	CacheRead      *float64 `json:"cache_read,omitempty"`
-	CacheWrite     *float64 `json:"cache_write,omitempty"`
-	CacheWriteLong *float64 `json:"cache_write_1h,omitempty"`
+	Input          *float64 `json:"input" yaml:"input" doc:"Dollars per million uncached input tokens." min:"0" required:"true"`
+	Output         *float64 `json:"output" yaml:"output" doc:"Dollars per million output tokens." min:"0" required:"true"`
+	CacheRead      *float64 `json:"cache_read,omitempty" yaml:"cache_read" doc:"Dollars per million tokens read from the cache." min:"0"`
+	CacheWrite     *float64 `json:"cache_write,omitempty" yaml:"cache_write" doc:"Dollars per million tokens written to the cache." min:"0"`
+	CacheWriteLong *float64 `json:"cache_write_1h,omitempty" yaml:"cache_write_1h" doc:"The same for tokens kept for an hour." min:"0"`
 }
 
 // Long are the rates of calls whose prompt, cached tokens included, has more tokens than Above.
 type Long struct {
-	Above int64 `json:"above"`
-	Rates
+	Above int64 `json:"above" yaml:"above" doc:"Longest prompt in tokens, cached ones included, that is not long." min:"1" required:"true"`
+	Rates `yaml:",inline"`
 }
 
 // Table holds the prices of many models. The zero Table knows none.
@@ -65,10 +63,10 @@ type Table struct {
 	aliases map[string]string
 }
 
-// file is the format of a price file.
-type file struct {
-	Prices  []Line            `json:"prices"`
-	Aliases map[string]string `json:"aliases"`
+// File is the format of a price file.
+type File struct {
+	Prices  []Line            `json:"prices" yaml:"prices" doc:"Prices of models, each from one day on." required:"true"`
+	Aliases map[string]string `json:"aliases" yaml:"aliases" doc:"Other names of models: alias to model."`
 }
 
 //go:embed prices.json
@@ -101,14 +99,15 @@ func Load(r io.Reader) (Table, error) {
 	if len(data) > maxFileSize {
 		return Table{}, errors.New("price file is larger than 4 MiB")
 	}
-	var f file
+	var f File
 	if err := document.DecodeJSON("price file", data, &f); err != nil {
 		return Table{}, err
 	}
-	return f.table()
+	return f.Table()
 }
 
-func (f file) table() (Table, error) {
+// Table checks what a file says and returns it as a table.
+func (f File) Table() (Table, error) {
 	table := Table{lines: map[string][]Line{}, aliases: map[string]string{}}
 	for i, line := range f.Prices {
 		from, err := line.check()

@@ -24,6 +24,12 @@ const (
 	maxProblems = 50
 )
 
+// A date that was not put in quotes is the text that was written.
+const (
+	timestampTag = "!!timestamp"
+	textTag      = "!!str"
+)
+
 var errTooDeep = errors.New("values are nested too deeply")
 
 // expansion is how large a value is once its aliases are expanded.
@@ -49,6 +55,9 @@ func (m *measure) of(node *yaml.Node, depth int) (expansion, error) {
 	}
 	if m.open[node] {
 		return expansion{}, m.document.at(node.Line, node.Column, "an alias refers to a value that contains it")
+	}
+	if node.ShortTag() == timestampTag {
+		node.Tag = textTag
 	}
 	size := expansion{nodes: 1, bytes: len(node.Value)}
 	if err := m.check(node, size, depth); err != nil {

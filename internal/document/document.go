@@ -81,12 +81,17 @@ func Load(what, path string, into any) (*Document, error) {
 func Read(name string, source []byte, into any) (*Document, error) {
 	d, err := Parse(name, source)
 	if err == nil {
-		err = d.Conforms(into)
-	}
-	if err == nil {
-		err = d.Decode(into)
+		err = d.Fill(into)
 	}
 	return d, err
+}
+
+// Fill checks a document against the schema of the struct that into points to, and fills that.
+func (d *Document) Fill(into any) error {
+	if err := d.Conforms(into); err != nil {
+		return err
+	}
+	return d.Decode(into)
 }
 
 // Parse reads one YAML document. The name is used in errors only.

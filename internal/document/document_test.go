@@ -108,3 +108,23 @@ func FuzzParse(f *testing.F) {
 		_ = doc.validate(schema) // must not panic; whether it is valid is not the question
 	})
 }
+
+func TestADateWithoutQuotesIsText(t *testing.T) {
+	for written, want := range map[string]string{
+		"2026-01-31": "2026-01-31", "2026-01-31 10:00:00": "2026-01-31 10:00:00", `"2026-01-31"`: "2026-01-31",
+	} {
+		t.Run(written, func(t *testing.T) {
+			var into struct {
+				Day  string         `yaml:"day"`
+				Rest map[string]any `yaml:"rest"`
+			}
+			doc, err := Read("days.yaml", []byte("day: "+written+"\nrest: {since: "+written+"}\n"), &into)
+			if err != nil || into.Day != want || into.Rest["since"] != want {
+				t.Fatalf("%+v, %v", into, err)
+			}
+			if text, err := doc.JSON(); err != nil || string(text) != `{"day":"`+want+`","rest":{"since":"`+want+`"}}` {
+				t.Errorf("%s, %v", text, err)
+			}
+		})
+	}
+}

@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
 	"go.yaml.in/yaml/v4"
@@ -57,8 +56,7 @@ func (d *Document) Conforms(value any) error {
 	return d.validate(schema.(*Schema))
 }
 
-// JSON returns the document as JSON. A date that was not put in quotes is the text that was
-// written.
+// JSON returns the document as JSON.
 func (d *Document) JSON() ([]byte, error) {
 	var value any
 	if err := d.Decode(&value); err != nil {
@@ -268,11 +266,6 @@ func jsonValue(value any) any {
 		return v
 	case int, int64, uint64, float64, string, bool, nil:
 		return v
-	case time.Time: // a date that was not put in quotes is still what was written
-		if v.Equal(v.Truncate(24 * time.Hour)) {
-			return v.Format(time.DateOnly)
-		}
-		return v.Format(time.RFC3339)
 	default:
 		return fmt.Sprint(v)
 	}

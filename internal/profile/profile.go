@@ -71,11 +71,6 @@ type FrontMatter struct {
 	Other map[string]any `yaml:",inline"`
 }
 
-// Schema returns the JSON Schema of the front matter of profiles.
-func Schema() ([]byte, error) {
-	return document.SchemaOf("profile front matter", FrontMatter{})
-}
-
 // Load reads a profile by name. A profile that ships with the binary is used if the directory has
 // none of that name.
 func Load(dir, name string) (Profile, error) {

@@ -69,27 +69,20 @@ var kinds = []struct {
 }{
 	{"acp", func(part *document.Document, _ string) (string, entry, agent.Agent, error) {
 		var e acp.Entry
-		err := decode(part, acp.Entry{}, &e)
+		err := part.Fill(&e)
 		return e.ID, e, acp.New(e), err
 	}},
 	{"command", func(part *document.Document, dir string) (string, entry, agent.Agent, error) {
 		var e command.Entry
-		err := decode(part, command.Entry{}, &e)
+		err := part.Fill(&e)
 		e.Dir = dir
 		return e.ID, e, command.New(e), err
 	}},
 	{"http", func(part *document.Document, _ string) (string, entry, agent.Agent, error) {
 		var e http.Entry
-		err := decode(part, http.Entry{}, &e)
+		err := part.Fill(&e)
 		return e.ID, e, http.New(e), err
 	}},
-}
-
-func decode(part *document.Document, form, into any) error {
-	if err := part.Conforms(form); err != nil {
-		return err
-	}
-	return part.Decode(into)
 }
 
 // readFile reads the agents of a file. Their ids must be new.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fit-eval/fit/internal/document"
 	"github.com/fit-eval/fit/internal/profile"
 	"github.com/fit-eval/fit/price"
 )
@@ -16,12 +17,15 @@ import (
 var update = flag.Bool("update", false, "write the published schemas")
 
 func TestThePublishedSchemasAreThoseOfTheStructs(t *testing.T) {
-	for name, generate := range map[string]func() ([]byte, error){
-		"prices.schema.json":  priceSchema,
-		"profile.schema.json": profile.Schema,
+	for name, of := range map[string]struct {
+		title string
+		file  any
+	}{
+		"prices.schema.json":  {"price file", price.File{}},
+		"profile.schema.json": {"profile front matter", profile.FrontMatter{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			want, err := generate()
+			want, err := document.SchemaOf(of.title, of.file)
 			if err != nil {
 				t.Fatal(err)
 			}
