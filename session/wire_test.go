@@ -93,10 +93,12 @@ func TestTheAgentsWordCountsWhereTheWireIsSilent(t *testing.T) {
 		"no gateway": nil, "nothing said": {silent},
 		"one of two": {ok(&session.TokenUsage{InputTokens: 1}, dollars(0.25)), silent},
 	} {
-		s := readWire(t, seen...)
-		if s.Usage.CostSource != session.CostReported || *s.Usage.CostUSD != 0.5 || s.ReportedUsage != nil {
-			t.Errorf("%s: %+v", name, s.Usage)
-		}
+		t.Run(name, func(t *testing.T) {
+			s := readWire(t, seen...)
+			if s.Usage.CostSource != session.CostReported || *s.Usage.CostUSD != 0.5 || s.ReportedUsage != nil {
+				t.Errorf("%s: %+v", name, s.Usage)
+			}
+		})
 	}
 	s := readWire(t, ok(&session.TokenUsage{InputTokens: 3}, nil)) // tokens are known, their price is not
 	if s.Usage.InputTokens != 3 || s.Usage.CostSource != session.CostReported || *s.Usage.CostUSD != 0.5 {
@@ -115,16 +117,18 @@ func TestAReplyWithoutUsageMakesTheCostUnknown(t *testing.T) {
 	for name, seen := range map[string][]calls.Call{
 		"without usage": {half, ok(nil, nil)}, "cut before it": {half, cut}, "stopped before it": {half, stopped},
 	} {
-		s := readWire(t, seen...)
-		if s.Usage.CostUSD != nil || s.Usage.CostSource != session.CostUnknown || !s.Usage.Partial {
-			t.Errorf("%s: %+v", name, s.Usage)
-		}
-		var wire session.Wire
-		wire.Add(seen[1])
-		free := session.TokenUsage{CostUSD: dollars(0), CostSource: session.CostComputed}
-		if u := wire.Usage(0, free); u.CostUSD != nil {
-			t.Errorf("%s, alone: %+v", name, u)
-		}
+		t.Run(name, func(t *testing.T) {
+			s := readWire(t, seen...)
+			if s.Usage.CostUSD != nil || s.Usage.CostSource != session.CostUnknown || !s.Usage.Partial {
+				t.Errorf("%s: %+v", name, s.Usage)
+			}
+			var wire session.Wire
+			wire.Add(seen[1])
+			free := session.TokenUsage{CostUSD: dollars(0), CostSource: session.CostComputed}
+			if u := wire.Usage(0, free); u.CostUSD != nil {
+				t.Errorf("%s, alone: %+v", name, u)
+			}
+		})
 	}
 }
 
@@ -135,9 +139,11 @@ func TestAnImpossibleCountMakesTheCostUnknown(t *testing.T) {
 	for name, seen := range map[string][]calls.Call{
 		"alone": {wrong}, "beside others": {ok(&session.TokenUsage{InputTokens: 9}, dollars(0.01)), wrong},
 	} {
-		if s := readWire(t, seen...); s.Usage.CostUSD != nil || s.Usage.CostSource != session.CostUnknown {
-			t.Errorf("%s: %+v", name, s.Usage)
-		}
+		t.Run(name, func(t *testing.T) {
+			if s := readWire(t, seen...); s.Usage.CostUSD != nil || s.Usage.CostSource != session.CostUnknown {
+				t.Errorf("%s: %+v", name, s.Usage)
+			}
+		})
 	}
 }
 
@@ -150,11 +156,13 @@ func TestAnAgentsWordIsNotLessThanWhatTheWireSaw(t *testing.T) {
 		"unpriced":             unpriced,
 		"unpriced, same model": ok(&session.TokenUsage{InputTokens: 1}, nil),
 	} {
-		s := readWire(t, ok(&session.TokenUsage{InputTokens: 9}, dollars(3)), other)
-		if s.Usage.CostSource != session.CostWire || *s.Usage.CostUSD != 3 || !s.Usage.Partial ||
-			s.ReportedUsage == nil {
-			t.Errorf("%s: %+v, cost %v", name, s.Usage, *s.Usage.CostUSD)
-		}
+		t.Run(name, func(t *testing.T) {
+			s := readWire(t, ok(&session.TokenUsage{InputTokens: 9}, dollars(3)), other)
+			if s.Usage.CostSource != session.CostWire || *s.Usage.CostUSD != 3 || !s.Usage.Partial ||
+				s.ReportedUsage == nil {
+				t.Errorf("%s: %+v, cost %v", name, s.Usage, *s.Usage.CostUSD)
+			}
+		})
 	}
 }
 

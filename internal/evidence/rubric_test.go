@@ -85,9 +85,11 @@ func TestCorrectness(t *testing.T) {
 		"the grade is an error":  {ledger.Record{Grade: &ledger.Grade{Verdict: ledger.Error}}, false, nil},
 		"passed by manipulation": {ledger.Record{Verify: &ledger.Verify{Passed: true}}, true, score(0)},
 	} {
-		f := known(Task{}, v.record, "")
-		f.critical = v.critical
-		same(t, name, f.correctness(), v.want)
+		t.Run(name, func(t *testing.T) {
+			f := known(Task{}, v.record, "")
+			f.critical = v.critical
+			same(t, name, f.correctness(), v.want)
+		})
 	}
 }
 
@@ -167,7 +169,9 @@ func TestCompleteness(t *testing.T) {
 			added("a.go", "x"), score((0 + 1 + 1.0/3) / 3),
 		},
 	} {
-		same(t, name, known(v.task, v.record, v.diff).completeness(), v.want)
+		t.Run(name, func(t *testing.T) {
+			same(t, name, known(v.task, v.record, v.diff).completeness(), v.want)
+		})
 	}
 }
 

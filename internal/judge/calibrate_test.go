@@ -339,11 +339,13 @@ func TestACalibrationIsCarriedByAFile(t *testing.T) {
 		"a panel":  {correctness("n"), subjects, "another prompt or panel"},
 		"tasks":    {settings, subjects[:20], "other tasks"},
 	} {
-		there := NewLabels(filepath.Join(t.TempDir(), "labels.yaml"))
-		err := there.Accept(carried(), judged(other.settings, other.subjects), other.subjects, 2)
-		if err == nil || !strings.Contains(err.Error(), other.want) {
-			t.Errorf("%s: %v", name, err)
-		}
+		t.Run(name, func(t *testing.T) {
+			there := NewLabels(filepath.Join(t.TempDir(), "labels.yaml"))
+			err := there.Accept(carried(), judged(other.settings, other.subjects), other.subjects, 2)
+			if err == nil || !strings.Contains(err.Error(), other.want) {
+				t.Errorf("%s: %v", name, err)
+			}
+		})
 	}
 	there := NewLabels(filepath.Join(t.TempDir(), "labels.yaml"))
 	moved := slices.Clone(subjects)

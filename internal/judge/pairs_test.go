@@ -52,15 +52,18 @@ func TestTheNineOutcomes(t *testing.T) {
 		"TT": "tie", "-A": "", "A-": "",
 	}
 	for views, want := range outcomes {
-		result := compareRuns(t, views)
-		p := result.Pairs[0]
-		winner, bias := strings.CutSuffix(want, "!")
-		if p.PerDimension[evidence.Correctness] != winner || p.BiasDetected != bias || p.Votes[0].Reconciled != winner {
-			t.Errorf("%s: %v, bias %v, votes %+v; want %s", views, p.PerDimension, p.BiasDetected, p.Votes, want)
-		}
-		if p.Winner != winner || p.AgentA != "A" || p.AgentB != "B" {
-			t.Errorf("%s: winner %s, want %s", views, p.Winner, winner)
-		}
+		t.Run(views, func(t *testing.T) {
+			result := compareRuns(t, views)
+			p := result.Pairs[0]
+			winner, bias := strings.CutSuffix(want, "!")
+			if p.PerDimension[evidence.Correctness] != winner || p.BiasDetected != bias ||
+				p.Votes[0].Reconciled != winner {
+				t.Errorf("%s: %v, bias %v, votes %+v; want %s", views, p.PerDimension, p.BiasDetected, p.Votes, want)
+			}
+			if p.Winner != winner || p.AgentA != "A" || p.AgentB != "B" {
+				t.Errorf("%s: winner %s, want %s", views, p.Winner, winner)
+			}
+		})
 	}
 }
 

@@ -85,13 +85,15 @@ func TestPrompts(t *testing.T) {
 		}
 	}
 	for name, content := range map[string]string{"style.md": "x", "correctness.md": " \n", "correctness.txt": "x"} {
-		dir := t.TempDir()
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := LoadPrompts(dir); err == nil {
-			t.Errorf("%s with %q was accepted", name, content)
-		}
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := LoadPrompts(dir); err == nil {
+				t.Errorf("%s with %q was accepted", name, content)
+			}
+		})
 	}
 	if _, err := LoadPrompts(filepath.Join(t.TempDir(), "none")); err == nil {
 		t.Error("a directory that is not there was accepted")

@@ -193,20 +193,22 @@ func TestMessagesPairAsksWithAnswers(t *testing.T) {
 		enveloped("orchestrator", 3, `{"type":"message","id":3,"kind":"answer","from":"worker","to":"lead","askId":7,"text":"Yes."}`),
 	}
 	for name, lines := range map[string][]string{"by tool calls": byCalls, "as noted": noted} {
-		got, err := traceOf(t, lines...).Messages(context.Background())
-		if err != nil {
-			t.Fatal(err)
-		}
-		want := []Message{
-			{Line: 1, Kind: "announce", From: "lead", To: []string{}, Text: "Starting."},
-			{
-				Line: 2, Kind: "ask", From: "lead", To: []string{"worker"}, AskIDs: []int64{7}, Text: "Ready?",
-				Answers: []Answer{{Line: 4, From: "worker", AskID: 7, Text: "Yes."}},
-			},
-		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+		t.Run(name, func(t *testing.T) {
+			got, err := traceOf(t, lines...).Messages(context.Background())
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := []Message{
+				{Line: 1, Kind: "announce", From: "lead", To: []string{}, Text: "Starting."},
+				{
+					Line: 2, Kind: "ask", From: "lead", To: []string{"worker"}, AskIDs: []int64{7}, Text: "Ready?",
+					Answers: []Answer{{Line: 4, From: "worker", AskID: 7, Text: "Yes."}},
+				},
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", name, diff)
+			}
+		})
 	}
 	trace := open(t, write(t, strings.Join(byCalls, "\n")), Options{Lanes: []string{"worker"}})
 	if got, err := trace.Messages(context.Background()); err != nil || len(got) != 1 {

@@ -59,19 +59,21 @@ func TestPackedTracesAreRead(t *testing.T) {
 	}
 	want := turnsOf(t, open(t, write(t, plainText), Options{}))
 	for name, packed := range map[string]string{"gzip": zipped.String(), "zstd": zst.String()} {
-		if got := turnsOf(t, open(t, write(t, packed), Options{})); strings.Join(got, "\n") != strings.Join(want,
-			"\n") {
-			t.Errorf("%s: turns %v", name, got)
-		}
-		if got := turnsOf(t, open(t, "-", Options{Stdin: strings.NewReader(packed)})); strings.Join(got,
-			"\n") != strings.Join(want, "\n") {
-			t.Errorf("%s on standard input: turns %v", name, got)
-		}
-		calls := 0
-		if err := open(t, write(t, packed), Options{}).ToolUses(context.Background(),
-			func(*ToolUse) error { calls++; return nil }); err != nil || calls != 2 {
-			t.Errorf("%s: %d calls, %v", name, calls, err)
-		}
+		t.Run(name, func(t *testing.T) {
+			if got := turnsOf(t, open(t, write(t, packed), Options{})); strings.Join(got, "\n") != strings.Join(want,
+				"\n") {
+				t.Errorf("%s: turns %v", name, got)
+			}
+			if got := turnsOf(t, open(t, "-", Options{Stdin: strings.NewReader(packed)})); strings.Join(got,
+				"\n") != strings.Join(want, "\n") {
+				t.Errorf("%s on standard input: turns %v", name, got)
+			}
+			calls := 0
+			if err := open(t, write(t, packed), Options{}).ToolUses(context.Background(),
+				func(*ToolUse) error { calls++; return nil }); err != nil || calls != 2 {
+				t.Errorf("%s: %d calls, %v", name, calls, err)
+			}
+		})
 	}
 	cut := open(t, write(t, zipped.String()[:zipped.Len()-30]), Options{})
 	if _, err := cut.Walk(context.Background(), nil); err != nil {

@@ -193,12 +193,15 @@ func TestMistakesInADatasetNameTheirPlace(t *testing.T) {
 			"family.yaml": "dataset: d.csv\n",
 		},
 	} {
-		files := maps.Clone(base)
-		maps.Copy(files, change)
-		_, err := loadFiles(t, files, Options{datasetBounds: &datasetBounds{samples: 4, sample: 4 << 10, all: 1 << 20}})
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("want %q, got %v", want, err)
-		}
+		t.Run(want, func(t *testing.T) {
+			files := maps.Clone(base)
+			maps.Copy(files, change)
+			bounds := &datasetBounds{samples: 4, sample: 4 << 10, all: 1 << 20}
+			_, err := loadFiles(t, files, Options{datasetBounds: bounds})
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("want %q, got %v", want, err)
+			}
+		})
 	}
 }
 

@@ -222,19 +222,21 @@ func TestTheRevisionIsStableAndNoticesEverything(t *testing.T) {
 			true, false,
 		},
 	} {
-		before := mustLoad(t, dir)
-		visible, hidden := before.Tasks[0].Digest.Visible, before.Tasks[0].Digest.Hidden
-		if err := change.do(); err != nil {
-			t.Fatal(err)
-		}
-		after := mustLoad(t, dir)
-		if after.Revision == before.Revision {
-			t.Errorf("%s does not change the revision", name)
-		}
-		if (after.Tasks[0].Digest.Visible != visible) != change.visible ||
-			(after.Tasks[0].Digest.Hidden != hidden) != change.hidden {
-			t.Errorf("%s: digests before and after %v %v", name, before.Tasks[0].Digest, after.Tasks[0].Digest)
-		}
+		t.Run(name, func(t *testing.T) {
+			before := mustLoad(t, dir)
+			visible, hidden := before.Tasks[0].Digest.Visible, before.Tasks[0].Digest.Hidden
+			if err := change.do(); err != nil {
+				t.Fatal(err)
+			}
+			after := mustLoad(t, dir)
+			if after.Revision == before.Revision {
+				t.Errorf("%s does not change the revision", name)
+			}
+			if (after.Tasks[0].Digest.Visible != visible) != change.visible ||
+				(after.Tasks[0].Digest.Hidden != hidden) != change.hidden {
+				t.Errorf("%s: digests before and after %v %v", name, before.Tasks[0].Digest, after.Tasks[0].Digest)
+			}
+		})
 	}
 }
 

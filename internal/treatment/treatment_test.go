@@ -216,12 +216,14 @@ func TestOpenedIsDecidedInTheConversation(t *testing.T) {
 		"said by the model":      {[]object{{"role": "assistant", "content": body}}, false},
 		"never":                  {nil, false},
 	} {
-		first := asked(t, "- csv-tools: Converts tables.", user("Go."))
-		later := asked(t, "- csv-tools: Converts tables.", append([]object{user("Go.")}, test.messages...)...)
-		p := read(t, record(t, nil, first, later), skillPiece("csv-tools", "Converts tables.", body, old)).Pieces[0]
-		if p.Given != ledger.GivenWhole || p.Opened == nil || *p.Opened != test.want {
-			t.Errorf("%s: %+v", name, p)
-		}
+		t.Run(name, func(t *testing.T) {
+			first := asked(t, "- csv-tools: Converts tables.", user("Go."))
+			later := asked(t, "- csv-tools: Converts tables.", append([]object{user("Go.")}, test.messages...)...)
+			p := read(t, record(t, nil, first, later), skillPiece("csv-tools", "Converts tables.", body, old)).Pieces[0]
+			if p.Given != ledger.GivenWhole || p.Opened == nil || *p.Opened != test.want {
+				t.Errorf("%s: %+v", name, p)
+			}
+		})
 	}
 }
 
@@ -286,10 +288,12 @@ func TestToolServers(t *testing.T) {
 		"deferred": {[]exchange{with("ToolSearch", "<deferred>mcp__my-db__query</deferred>")}, ledger.GivenName, false},
 		"absent":   {[]exchange{with("mcp__my-db2__query", "Query my-db.")}, ledger.GivenAbsent, false},
 	} {
-		p := read(t, record(t, nil, test.calls...), server).Pieces[0]
-		if p.Given != test.given || *p.Opened != test.opened {
-			t.Errorf("%s: %+v", name, p)
-		}
+		t.Run(name, func(t *testing.T) {
+			p := read(t, record(t, nil, test.calls...), server).Pieces[0]
+			if p.Given != test.given || *p.Opened != test.opened {
+				t.Errorf("%s: %+v", name, p)
+			}
+		})
 	}
 }
 

@@ -120,36 +120,38 @@ func TestMistakesInAFile(t *testing.T) {
 // among those that there are with all of them.
 func TestEveryFieldIsChecked(t *testing.T) {
 	for kind, form := range map[string]any{"acp": acp.Entry{}, "command": command.Entry{}, "http": http.Entry{}} {
-		for _, field := range reflect.VisibleFields(reflect.TypeOf(form)) {
-			name, allowed := field.Tag.Get("yaml"), field.Tag.Get("enum")
-			wrong := "wrong"
-			if field.Type.Kind() == reflect.String && allowed == "" {
-				wrong = "[[1]]"
-			}
-			if name == "-" || name == "kind" || field.Type.Kind() == reflect.Interface {
-				continue // kinds and bodies are among the mistakes above
-			}
-			if field.Type.Kind() == reflect.Slice && allowed != "" {
-				wrong = "[wrong]"
-			}
-			content := "agents:\n  - kind: " + kind + "\n    " + name + ": " + wrong + "\n"
-			for other, value := range map[string]string{"id": "a", "command": "x", "url": "http://a/"} {
-				if other != name && (other == "id" || (other == "url") == (kind == "http")) {
-					content += "    " + other + ": " + value + "\n"
+		t.Run(kind, func(t *testing.T) {
+			for _, field := range reflect.VisibleFields(reflect.TypeOf(form)) {
+				name, allowed := field.Tag.Get("yaml"), field.Tag.Get("enum")
+				wrong := "wrong"
+				if field.Type.Kind() == reflect.String && allowed == "" {
+					wrong = "[[1]]"
+				}
+				if name == "-" || name == "kind" || field.Type.Kind() == reflect.Interface {
+					continue // kinds and bodies are among the mistakes above
+				}
+				if field.Type.Kind() == reflect.Slice && allowed != "" {
+					wrong = "[wrong]"
+				}
+				content := "agents:\n  - kind: " + kind + "\n    " + name + ": " + wrong + "\n"
+				for other, value := range map[string]string{"id": "a", "command": "x", "url": "http://a/"} {
+					if other != name && (other == "id" || (other == "url") == (kind == "http")) {
+						content += "    " + other + ": " + value + "\n"
+					}
+				}
+				file, added, err := load(t, content)
+				if err == nil || !strings.HasPrefix(err.Error(), file+":3:") || !strings.Contains(err.Error(), name) ||
+					len(added) > 0 {
+					t.Errorf("%s %s: %v", kind, name, err)
+					continue
+				}
+				for value := range strings.SplitSeq(allowed, ",") {
+					if !strings.Contains(err.Error(), value) {
+						t.Errorf("%s %s: %v does not say that %s is allowed", kind, name, err, value)
+					}
 				}
 			}
-			file, added, err := load(t, content)
-			if err == nil || !strings.HasPrefix(err.Error(), file+":3:") || !strings.Contains(err.Error(), name) ||
-				len(added) > 0 {
-				t.Errorf("%s %s: %v", kind, name, err)
-				continue
-			}
-			for value := range strings.SplitSeq(allowed, ",") {
-				if !strings.Contains(err.Error(), value) {
-					t.Errorf("%s %s: %v does not say that %s is allowed", kind, name, err, value)
-				}
-			}
-		}
+		})
 	}
 }
 

@@ -87,9 +87,11 @@ func TestCountersGoOnOverResumes(t *testing.T) {
 			}, 3000,
 		},
 	} {
-		if got := read(t, test.lines...).Usage.InputTokens; got != test.want {
-			t.Errorf("%s: %d tokens, want %d", name, got, test.want)
-		}
+		t.Run(name, func(t *testing.T) {
+			if got := read(t, test.lines...).Usage.InputTokens; got != test.want {
+				t.Errorf("%s: %d tokens, want %d", name, got, test.want)
+			}
+		})
 	}
 }
 
@@ -132,9 +134,11 @@ func TestAnswersOfTheModelAreTurns(t *testing.T) {
 			}, 2,
 		},
 	} {
-		if got := read(t, test.lines...).Turns; got != test.want {
-			t.Errorf("%s: %d turns, want %d", name, got, test.want)
-		}
+		t.Run(name, func(t *testing.T) {
+			if got := read(t, test.lines...).Turns; got != test.want {
+				t.Errorf("%s: %d turns, want %d", name, got, test.want)
+			}
+		})
 	}
 }
 
@@ -198,9 +202,11 @@ func TestFailuresAreToldApart(t *testing.T) {
 		`{"message":"x","codexErrorInfo":{"responseTooManyFailedAttempts":{"httpStatusCode":429}}}`:                       session.ErrorRateLimit,
 		`{"message":"Reconnecting... 1/1","additionalDetails":"gone","codexErrorInfo":{"responseStreamDisconnected":{}}}`: session.ErrorRetry,
 	} {
-		if got := new(failureReader).read(parsed(t, message)); got.Kind != want {
-			t.Errorf("%s: %+v, want %s", message, got, want)
-		}
+		t.Run(message, func(t *testing.T) {
+			if got := new(failureReader).read(parsed(t, message)); got.Kind != want {
+				t.Errorf("%s: %+v, want %s", message, got, want)
+			}
+		})
 	}
 	retry := new(failureReader).read(parsed(t, `{"message":"Reconnecting... 3/5 (unexpected status 529 x)"}`))
 	if retry.Attempt != 3 || retry.Status != 529 {

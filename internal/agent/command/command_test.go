@@ -166,15 +166,17 @@ func TestTheExitCodeSaysHowItWent(t *testing.T) {
 		`exec 1>&-; true`:     {session.OutcomeError, "printed nothing", 0},
 		`printf ' \n\n\t \n'`: {session.OutcomeError, "printed nothing", 0},
 	} {
-		result := newStage(t, script).run(t.Context(), "x")
-		message := ""
-		if result.Err != nil {
-			message = result.Err.Error()
-		}
-		if result.Outcome != want.outcome || !strings.Contains(message, want.message) ||
-			result.Success != (want.outcome == session.OutcomeSuccess) || result.Turns != want.turns {
-			t.Errorf("%s: %+v", script, result)
-		}
+		t.Run(script, func(t *testing.T) {
+			result := newStage(t, script).run(t.Context(), "x")
+			message := ""
+			if result.Err != nil {
+				message = result.Err.Error()
+			}
+			if result.Outcome != want.outcome || !strings.Contains(message, want.message) ||
+				result.Success != (want.outcome == session.OutcomeSuccess) || result.Turns != want.turns {
+				t.Errorf("%s: %+v", script, result)
+			}
+		})
 	}
 }
 
@@ -231,11 +233,13 @@ func TestWhyAProgramFailed(t *testing.T) {
 		`{"type":"error","status":429,"message":"m"}`:                                                            session.OutcomeProvider,
 		`{"type":"usage","input_tokens":0,"output_tokens":0} {"type":"result","success":true,"text":"I did it"}`: session.OutcomeError,
 	} {
-		s := newStage(t, "printf '%s\\n' '"+strings.ReplaceAll(events, "} {", "}' '{")+"'; exit 1")
-		s.entry.Events = "ndjson"
-		if result := s.run(t.Context(), "x"); result.Outcome != want || result.Success || result.Err == nil {
-			t.Errorf("%s: %+v", events, result)
-		}
+		t.Run(events, func(t *testing.T) {
+			s := newStage(t, "printf '%s\\n' '"+strings.ReplaceAll(events, "} {", "}' '{")+"'; exit 1")
+			s.entry.Events = "ndjson"
+			if result := s.run(t.Context(), "x"); result.Outcome != want || result.Success || result.Err == nil {
+				t.Errorf("%s: %+v", events, result)
+			}
+		})
 	}
 }
 
@@ -261,11 +265,13 @@ func TestAnErrorIsTheLastWord(t *testing.T) {
 		failed + " " + said: session.OutcomeSuccess,
 		said + " " + failed + ` {"type":"result","success":true}`: session.OutcomeSuccess,
 	} {
-		s := newStage(t, "printf '%s\\n' '"+strings.ReplaceAll(events, "} {", "}' '{")+"'")
-		s.entry.Events = "ndjson"
-		if result := s.run(t.Context(), "x"); result.Outcome != want || s.session().Outcome != want {
-			t.Errorf("%s: %+v", events, result)
-		}
+		t.Run(events, func(t *testing.T) {
+			s := newStage(t, "printf '%s\\n' '"+strings.ReplaceAll(events, "} {", "}' '{")+"'")
+			s.entry.Events = "ndjson"
+			if result := s.run(t.Context(), "x"); result.Outcome != want || s.session().Outcome != want {
+				t.Errorf("%s: %+v", events, result)
+			}
+		})
 	}
 }
 

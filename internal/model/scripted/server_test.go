@@ -62,9 +62,11 @@ func TestAConditionSeesTheWholeRequest(t *testing.T) {
 		`{"model":"m","messages":[],"system":[{"type":"text","text":"Says \"hi\"."}]}`:                "given",
 		`{"model":"m","messages":[],"Says \"hi\"":1}`:                                                 "absent",
 	} {
-		if _, reply := post(t, url+"/v1/messages", body); !strings.Contains(reply, `"`+want+`"`) {
-			t.Errorf("%s: %s", body, reply)
-		}
+		t.Run(body, func(t *testing.T) {
+			if _, reply := post(t, url+"/v1/messages", body); !strings.Contains(reply, `"`+want+`"`) {
+				t.Errorf("%s: %s", body, reply)
+			}
+		})
 	}
 }
 
