@@ -161,6 +161,10 @@ type Config struct {
 	// Prices computes what the agent costs where it does not say so itself.
 	Prices session.Prices
 
+	// Retries is how often a model call that failed is tried again; nil means a number that
+	// survives a short outage and does not take minutes.
+	Retries *int
+
 	// Context says what the agent reads of its project: ContextProject, which is the default, or
 	// ContextNone.
 	Context string

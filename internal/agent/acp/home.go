@@ -90,6 +90,9 @@ func valuesOf(e Entry, cfg agent.Config, home string) (values, error) {
 		v.Proxy = cmp.Or(v.Proxy, agent.Getenv(cfg.Environ, name))
 	}
 	v.Proxy = cmp.Or(v.Proxy, " ") // which is not missing, and is none
+	if cfg.Retries != nil {
+		v.Retries = max(0, *cfg.Retries)
+	}
 	v.Key = cmp.Or(e.key(cfg.Environ), noKey)
 	if cfg.Seat != nil {
 		v.URL, v.Key = cfg.Seat.URL, cfg.Seat.Token

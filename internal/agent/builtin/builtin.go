@@ -173,7 +173,7 @@ func (c *conversation) open(ctx context.Context) error {
 	} else if err := c.load(); err != nil {
 		return err
 	}
-	client, err := c.endpoint.client(c.agent.MaxRetries, c.onRetry)
+	client, err := c.endpoint.client(c.retries(), c.onRetry)
 	if err != nil {
 		return err
 	}
@@ -185,6 +185,19 @@ func (c *conversation) open(ctx context.Context) error {
 	}
 	c.tools = c.offeredTools()
 	return nil
+}
+
+// retries returns how often a failed model call is repeated, in the client's terms: 0 is its
+// default, negative is never.
+func (c *conversation) retries() int {
+	switch {
+	case c.cfg.Retries == nil:
+		return c.agent.MaxRetries
+	case *c.cfg.Retries == 0:
+		return -1
+	default:
+		return *c.cfg.Retries
+	}
 }
 
 // offeredTools applies the lists of allowed and disallowed tools. Tools of attached servers were

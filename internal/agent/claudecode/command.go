@@ -103,6 +103,9 @@ func environment(cfg agent.Config, login login, p sessionFiles, root bool) sandb
 	env["CLAUDE_CONFIG_DIR"] = p.config
 	maps.Copy(env, fixedVariables)
 	env["CLAUDE_CODE_MAX_RETRIES"] = strconv.Itoa(defaultRetries)
+	if cfg.Retries != nil {
+		env["CLAUDE_CODE_MAX_RETRIES"] = strconv.Itoa(*cfg.Retries)
+	}
 	if root {
 		env["IS_SANDBOX"] = "1" // the program refuses to skip permission prompts as root without it
 	}

@@ -49,8 +49,9 @@ func TestArguments(t *testing.T) {
 		"-c", `model_provider="fit"`, "-c", `model_providers.fit.name="fit"`, "-c",
 		`model_providers.fit.base_url="http://h/s/x/v1"`,
 		"-c", `model_providers.fit.wire_api="responses"`, "-c", `model_providers.fit.env_key="CODEX_API_KEY"`,
-		"-c", "model_providers.fit.request_max_retries=0", "-c", "model_providers.fit.stream_max_retries=6",
+		"-c", "model_providers.fit.request_max_retries=0", "-c", "model_providers.fit.stream_max_retries=0",
 	}
+	none := 0
 	for name, test := range map[string]struct{ got, want []string }{
 		"one prompt": {
 			arguments{path: "codex"}.exec(),
@@ -79,7 +80,7 @@ func TestArguments(t *testing.T) {
 			}),
 		},
 		"long-lived, other endpoint": {
-			arguments{path: "codex", cfg: agent.Config{Model: "m", ModelURL: "http://h/s/x/"}}.server(),
+			arguments{path: "codex", cfg: agent.Config{Model: "m", ModelURL: "http://h/s/x/", Retries: &none}}.server(),
 			slices.Concat([]string{"codex", "app-server"}, settings, texts, noPrograms, endpoint),
 		},
 	} {

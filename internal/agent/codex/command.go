@@ -241,6 +241,10 @@ func (a arguments) settings() []string {
 	if a.cfg.ModelURL == "" {
 		return flags
 	}
+	retries := defaultRetries
+	if a.cfg.Retries != nil {
+		retries = *a.cfg.Retries
+	}
 	set("model_provider", quoted(provider))
 	entry := "model_providers." + provider + "."
 	set(entry+"name", quoted(provider))
@@ -248,6 +252,6 @@ func (a arguments) settings() []string {
 	set(entry+"wire_api", quoted("responses"))
 	set(entry+"env_key", quoted(keyVariable))
 	set(entry+"request_max_retries", "0") // these do not appear in the stream, those do
-	set(entry+"stream_max_retries", strconv.Itoa(defaultRetries))
+	set(entry+"stream_max_retries", strconv.Itoa(retries))
 	return flags
 }

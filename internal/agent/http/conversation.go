@@ -158,6 +158,9 @@ func (c *conversation) ask(ctx context.Context, prompt string) ([]byte, error) {
 	if c.entry.Retries != nil {
 		policy.Retries = *c.entry.Retries
 	}
+	if c.cfg.Retries != nil {
+		policy.Retries = *c.cfg.Retries
+	}
 	var reply []byte
 	err := policy.Do(ctx, func(int) error {
 		var err error

@@ -2,7 +2,6 @@ package http
 
 import (
 	"bytes"
-	"cmp"
 	"compress/gzip"
 	"context"
 	"encoding/json"
@@ -55,15 +54,15 @@ func (d *deployed) asked() []string {
 func config(t *testing.T, environ ...string) (agent.Config, *[]string) {
 	t.Helper()
 	lines := &[]string{}
+	retries := 2
 	return agent.Config{
-		Name: "worker", Dir: t.TempDir(), Home: t.TempDir(), OneShot: true, Environ: environ,
+		Name: "worker", Dir: t.TempDir(), Home: t.TempDir(), OneShot: true, Environ: environ, Retries: &retries,
 		Events: func(event []byte) { *lines = append(*lines, string(event)) },
 	}, lines
 }
 
 func ask(t *testing.T, ctx context.Context, entry Entry, cfg agent.Config, prompts ...string) agent.Result {
 	t.Helper()
-	entry.Retries = cmp.Or(entry.Retries, new(2))
 	if err := entry.Validate(); err != nil {
 		t.Fatal(err)
 	}
@@ -220,7 +219,7 @@ func TestFailures(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := deploy(t, tt.handler)
 			cfg, lines := config(t)
-			entry := Entry{ID: "bot", URL: d.URL, Session: "session", Retries: new(2)}
+			entry := Entry{ID: "bot", URL: d.URL, Session: "session"}
 			cfg.Installation = &agent.Installation{}
 			conversation := newConversation(entry, cfg)
 			conversation.sleep = func(context.Context, time.Duration) error { return nil }

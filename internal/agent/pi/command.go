@@ -157,10 +157,14 @@ const defaultRetries = 4
 // settings returns the program's settings: those of the caller's file, over which ours win. The
 // vendors' clients do not retry by themselves, so that every retry is visible.
 func settings(cfg agent.Config) (map[string]any, error) {
+	retries := defaultRetries
+	if cfg.Retries != nil {
+		retries = max(0, *cfg.Retries)
+	}
 	own := map[string]any{
 		"quietStartup": true, "enableInstallTelemetry": false,
 		"retry": map[string]any{
-			"enabled": true, "maxRetries": defaultRetries, "baseDelayMs": 1000,
+			"enabled": true, "maxRetries": retries, "baseDelayMs": 1000,
 			"provider": map[string]any{"maxRetries": 0},
 		},
 	}

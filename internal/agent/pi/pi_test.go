@@ -223,8 +223,9 @@ func TestTheChildSeesOnlyApprovedVariables(t *testing.T) {
 }
 
 func TestTokensAndPromptsAreInFilesOfTheHome(t *testing.T) {
+	retries := 0
 	cfg := agent.Config{
-		Dir: t.TempDir(), Home: t.TempDir(), Model: "m", SystemPrompt: "be brief",
+		Dir: t.TempDir(), Home: t.TempDir(), Model: "m", SystemPrompt: "be brief", Retries: &retries,
 		DisallowedTools: []string{"bash"}, Installation: &agent.Installation{Path: "pi"},
 		MCPServers: []agent.MCPServer{
 			{Name: "web", URL: "http://127.0.0.1:1/mcp", Headers: map[string]string{"Authorization": "Bearer s3cr3t"}},
@@ -240,7 +241,7 @@ func TestTokensAndPromptsAreInFilesOfTheHome(t *testing.T) {
 		filepath.Join(p.config, "fit", "bridge.json"): `{"deny":["bash"],"servers":{"local":{"type":"stdio","command":"srv","args":["-x"],"env":{"K":"v"}},` +
 			`"web":{"type":"http","url":"http://127.0.0.1:1/mcp","headers":{"Authorization":"Bearer s3cr3t"}}}}`,
 		filepath.Join(p.config, "settings.json"): `{"enableInstallTelemetry":false,"quietStartup":true,` +
-			`"retry":{"baseDelayMs":1000,"enabled":true,"maxRetries":4,"provider":{"maxRetries":0}}}`,
+			`"retry":{"baseDelayMs":1000,"enabled":true,"maxRetries":0,"provider":{"maxRetries":0}}}`,
 		filepath.Join(p.config, "models.json"): `{"providers":{"fit":{"api":"openai-responses","apiKey":"no-key-needed","baseUrl":"http://h/v1",` +
 			`"models":[{"contextWindow":200000,"id":"m","input":["text","image"],"maxTokens":32000,"reasoning":true}]}}}`,
 		p.appendFile: "be brief",
