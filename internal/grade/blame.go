@@ -32,12 +32,13 @@ import (
 // one of three thousand cases.
 const confirmations = 4
 
-// lastWords are what shells and test runners print about a process that was killed or could not be
-// made. The agent's programs can print them too: then the check only runs more often.
+// lastWords are what shells, compilers and test runners print about a process that was killed or
+// could not be made; GOCACHEPROG is the go command's name for the one that serves its cache. The
+// agent's programs can print them too: then the check only runs more often.
 var lastWords = lazyregexp.New(`(?i)\bkilled\b|\bSIG(KILL|TERM)\b|\bsignal[:= ]*(9|15)\b|` +
 	`exit (status|code):? -?(9|137)\b|` +
 	`resource temporarily unavailable|cannot allocate memory|no space left on device|too many open files|` +
-	`\bcannot fork\b|out of memory`)
+	`\bcannot fork\b|out of memory|\bGOCACHEPROG\b`)
 
 // cannotFork is what shells say if they cannot start a process.
 var cannotFork = lazyregexp.New(`(?im)\bfork: (retry: )?(resource temporarily unavailable|cannot allocate memory)|` +

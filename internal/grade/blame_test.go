@@ -425,6 +425,7 @@ type breakable struct {
 	broken func(sandbox.SpawnSpec) (sandbox.SpawnResult, error)
 	// accident is what happens to a program instead of running; nil: nothing.
 	accident func(sandbox.SpawnSpec) *sandbox.SpawnResult
+	says     string // what it prints then
 }
 
 // Spawn implements sandbox.ProcessSpawner.
@@ -436,7 +437,8 @@ func (b *breakable) Spawn(ctx context.Context, spec sandbox.SpawnSpec, stdout, s
 	}
 	if b.accident != nil {
 		if result := b.accident(spec); result != nil {
-			return *result, nil
+			_, err := io.WriteString(stderr, b.says)
+			return *result, err
 		}
 	}
 	return b.ProcessSpawner.Spawn(ctx, spec, stdout, stderr)
@@ -523,6 +525,25 @@ func TestOneAccidentOfAGraderIsNotTheAgentsFailure(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestAKilledCacheOfTheCompilerIsNotTheAgentsFailure: no code of the agent's runs beside it.
+func TestAKilledCacheOfTheCompilerIsNotTheAgentsFailure(t *testing.T) {
+	b := goBench(t, goCheck()).agent(files{"sum/sum.go": goRight})
+	spawner, starts := &breakable{ProcessSpawner: sandbox.NewSpawner()}, 0
+	b.config.Spawner, spawner.says = spawner, "GOCACHEPROG exited pre-Close with 0 pending requests\n"
+	spawner.accident = func(spec sandbox.SpawnSpec) *sandbox.SpawnResult {
+		if !strings.Contains(strings.Join(spec.Argv, " "), "-vet=off") {
+			return nil
+		}
+		if starts++; starts == 2 || starts > 3 { // the second is without the agent's work
+			return nil
+		}
+		return &sandbox.SpawnResult{ExitCode: 1}
+	}
+	if result := b.want(grade.VerdictError, "flaky"); !result.Unverified {
+		t.Error("the agent could have arranged it, and nobody says so")
 	}
 }
 
