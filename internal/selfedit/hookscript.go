@@ -200,6 +200,22 @@ var interpreters = []string{
 	"ruby", "perl", "php", "lua", "awk", "run-parts", "osascript", "pwsh",
 }
 
+// shells are the interpreters whose code is commands.
+var shells = []string{"sh", "bash", "dash", "zsh", "ksh", "fish", ".", "source", "eval"}
+
+// entries are the files that an interpreter runs of the directory in which it starts.
+var entries = []string{"index", "main", "__main__"}
+
+// wordsOfCode returns the words of code among arguments: import lib.check, require('./lib/check').
+func wordsOfCode(args []string) (words []string) {
+	for _, arg := range args {
+		if strings.ContainsAny(arg, " (") {
+			words = append(words, notPath.Get().Split(arg, -1)...)
+		}
+	}
+	return words
+}
+
 // builders are programs that run what files of these names say.
 var builders = map[string][]string{
 	"make":       {"makefile", "gnumakefile", "*.mk"},
@@ -246,7 +262,11 @@ func (r *reading) call(args []*syntax.Word) {
 	for i, word := range words {
 		name := path.Base(word)
 		if slices.Contains(interpreters, name) && (i == 0 || name != ".") {
-			r.interprets(words[i+1:], handsOn)
+			args := words[i+1:]
+			if !slices.Contains(shells, name) { // code of a shell is read as commands
+				args = slices.Concat(args, wordsOfCode(args))
+			}
+			r.interprets(args, handsOn)
 		}
 		if files, ok := builders[name]; ok {
 			r.builds(files)
@@ -263,6 +283,10 @@ func (r *reading) interprets(args []string, handsOn bool) {
 		switch {
 		case strings.Trim(arg, unknown) == "" && arg != "":
 			r.found = true
+		case arg == "." || arg == "./":
+			base := path.Base(r.target)
+			r.found = r.found || base == "package.json" ||
+				slices.Contains(entries, strings.TrimSuffix(base, path.Ext(base)))
 		case named == "" || strings.HasPrefix(arg, "-") || strings.Contains(arg, unknown):
 		default:
 			for _, name := range []string{named, strings.ReplaceAll(named, ".", "/")} {
