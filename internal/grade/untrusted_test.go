@@ -68,7 +68,28 @@ echo "{\"test\":\"links of its own\",\"pass\":$pass}" >&3
 
 // A link that a program leaves for its hook leads to nothing that the program did not see.
 func TestLinksOfAProgramThatIsNotTrustedLeadToNothingHidden(t *testing.T) {
-	b := hookBench(t, answers, files{
+	linksLeadToNothingHidden(t, answers, ownLinks)
+}
+
+// Nor does one of a program that its hook ends, such as a server, or one that takes too long.
+func TestLinksOfAProgramThatIsKilledLeadToNothingHidden(t *testing.T) {
+	for _, signal := range []string{"TERM", "ALRM"} {
+		t.Run(signal, func(t *testing.T) {
+			killed := `fit-untrusted ./program "$HOOKS_DIR" >"$TMPDIR/out" &
+until [ -e ready ] || ! kill -0 $! 2>/dev/null; do sleep 0.01; done
+kill -` + signal + ` $!; wait $!; [ $? = $((128 + $(kill -l ` + signal + `))) ] && out=$(cat "$TMPDIR/out")
+`
+			_, rest, _ := strings.Cut(answers, "./program \"$HOOKS_DIR\")\n")
+			linksLeadToNothingHidden(t, "#!/bin/bash\n"+killed+rest, ownLinks+"touch ready; sleep 1000\n")
+		})
+	}
+}
+
+// linksLeadToNothingHidden checks that a hook passes an honest program, and of one that makes links
+// its own links only. Both end with the same commands.
+func linksLeadToNothingHidden(t *testing.T, hook, end string) {
+	t.Helper()
+	b := hookBench(t, hook, files{
 		"hooks/expected":  "42\n",
 		"workdir/program": "#!/bin/bash\n",
 	})
@@ -77,9 +98,9 @@ func TestLinksOfAProgramThatIsNotTrustedLeadToNothingHidden(t *testing.T) {
 	}
 	const honest = "for f in by-path by-descriptor by-device tree/expected by-way closed/answer by-link later; do\n" +
 		"mkdir -p $(dirname $f); echo 42 >$f; done\n"
-	b.agent(files{"program": "#!/bin/bash\n" + honest + ownLinks}).want(grade.VerdictPass, "")
+	b.agent(files{"program": "#!/bin/bash\n" + honest + end}).want(grade.VerdictPass, "")
 	cheat := cheattest.All(t, "any", nil)["links-to-hidden"].Files["program"]
-	result := b.another(t).agent(files{"program": strings.TrimSuffix(cheat, "echo done\n") + ownLinks}).want(
+	result := b.another(t).agent(files{"program": strings.TrimSuffix(cheat, "echo done\n") + end}).want(
 		grade.VerdictFail, "")
 	for _, row := range result.Rows {
 		own := strings.Contains(string(row), "links of its own")

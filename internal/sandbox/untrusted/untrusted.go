@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"runtime"
 	"slices"
 	"strconv"
@@ -99,13 +100,18 @@ func run(args []string) int {
 	}
 	before := files.leadingOut(false)
 	tell(Began)
+	asked := make(chan os.Signal, 1)
+	notify(asked)
 	cmd, err := start(program, args, files)
 	if err != nil {
 		return failure(args[0], err)
 	}
-	_ = cmd.Wait() // the state says the same
+	signaled := wait(cmd, asked)
 	if err := files.removeLinks(before); err != nil {
 		return failure(args[0], err)
+	}
+	if signaled != 0 {
+		return 128 + int(signaled)
 	}
 	status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus)
 	if !ok {
@@ -118,6 +124,36 @@ func run(args []string) int {
 		tell(Ended)
 	}
 	return shellStatus(status)
+}
+
+// notify asks for the signals with which a hook ends a program, except for those it has ignored.
+func notify(asked chan<- os.Signal) {
+	for _, sig := range []os.Signal{
+		unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGABRT, unix.SIGALRM, unix.SIGTERM, unix.SIGUSR1, unix.SIGUSR2,
+		unix.SIGXCPU, unix.SIGVTALRM, unix.SIGPROF,
+	} {
+		if !signal.Ignored(sig) {
+			signal.Notify(asked, sig)
+		}
+	}
+}
+
+// wait returns when the program has ended, and which signal was asked for before: the program is
+// killed then, and what it has left can be removed.
+func wait(cmd *exec.Cmd, asked <-chan os.Signal) (signaled syscall.Signal) {
+	ended := make(chan struct{})
+	go func() {
+		_ = cmd.Wait() // the state says the same
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case sig := <-asked:
+		signaled, _ = sig.(syscall.Signal)
+		_ = cmd.Process.Kill() // it may have ended
+		<-ended
+	}
+	return signaled
 }
 
 // Channel is the variable with the number of the descriptor to which a hook reports. Programs do
