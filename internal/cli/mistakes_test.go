@@ -362,6 +362,10 @@ func TestMistakesHaveAWayOut(t *testing.T) {
 		"fit-trace entry trace.ndjson":                                         "fit-trace: entry takes FILE INDEX, but got",
 		"fit completion":                                                       "fit: completion takes bash|fish|zsh, but got nothing",
 		"fit-benchmark run --family named --agent builtin --runs 1000000000":   "× 1000000000 are more than 1000000 cells",
+		"fit-benchmark show one/a/0 results":                                   "the run directory comes first: fit-benchmark show results one/a/0",
+		"fit-benchmark compare results a b":                                    "two arms of a run directory are results:a results:b",
+		"fit-benchmark run --family named --arms a=agent:builtin":              "an arm is written as --arm a=agent:builtin",
+		"fit view results:a":                                                   "the pages show every arm: use results",
 		"fit demo --runs 0":                                                    "at least 1",
 	} {
 		t.Run(call, func(t *testing.T) {

@@ -372,6 +372,9 @@ func describeArgs(command *cobra.Command, args []string, err error) error {
 		return fmt.Errorf("%s takes no arguments; name the family with --family %q", name, args[0])
 	case takes == "":
 		return fmt.Errorf("%s takes no arguments, but got %q", name, args[0])
+	case takes == "A [B]" && len(args) == 3:
+		return fmt.Errorf("%s takes A [B]: two arms of a run directory are %s:%s %[2]s:%[4]s", name, args[0],
+			args[1], args[2])
 	case takes == "A [B]":
 		return fmt.Errorf("%s takes A [B]: run directories, or DIR:ARM for one arm", name)
 	case len(args) == 0:

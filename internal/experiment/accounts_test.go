@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -55,5 +56,31 @@ func TestWhatAnAttemptHasPaidIsNotHeldAgain(t *testing.T) {
 	}
 	if verdict, _ := s.allow("a", budgets, Budget{}, time.Second); verdict != launchWait {
 		t.Errorf("verdict %d: a third attempt must wait", verdict)
+	}
+}
+
+// TestABudgetSaysWhatTheNextCellNeeds: in the unit of the budget.
+func TestABudgetSaysWhatTheNextCellNeeds(t *testing.T) {
+	for name, test := range map[string]struct {
+		budget Budget
+		want   string
+	}{
+		"dollars": {Budget{USD: 0.05}, "$0.03 are spent, and the next cell needs about $0.03; rerun"},
+		"tokens":  {Budget{Tokens: 2000}, "1500 are spent, and the next cell needs about 1500 tokens; rerun"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, cost := newSpending(), 0.03
+			s.add(&ledger.Record{
+				Arm:     "a",
+				TaskID:  "t",
+				Verdict: ledger.Pass,
+				CostUSD: &cost,
+				Tokens:  &ledger.UsageJSON{InputTokens: 1500},
+			})
+			verdict, why := s.allow("a", Budgets{Experiment: test.budget}, Budget{}, time.Second)
+			if verdict != launchStopped || !strings.Contains(why, test.want) {
+				t.Errorf("verdict %d: %q, want %q", verdict, why, test.want)
+			}
+		})
 	}
 }

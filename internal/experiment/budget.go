@@ -180,29 +180,30 @@ func (s *spending) allow(arm string, budgets Budgets, cell Budget, elapsed time.
 	}
 	for _, bound := range []struct {
 		limit, spent, held, next float64
+		unit                     func(float64) string
 		verdict                  launch
 		text                     string
 	}{
 		{
-			whole.USD, usd, held.usd, expected.usd, launchStopped,
+			whole.USD, usd, held.usd, expected.usd, display.Dollars, launchStopped,
 			fmt.Sprintf("the experiment's budget of %s: %s are spent", display.Dollars(whole.USD),
 				display.Dollars(usd)),
 		},
 		{
-			own.USD, myUSD, mine.usd, expected.usd, launchNever,
+			own.USD, myUSD, mine.usd, expected.usd, display.Dollars, launchNever,
 			fmt.Sprintf("the budget of arm %s of %s: %s are spent", arm, display.Dollars(own.USD),
 				display.Dollars(myUSD)),
 		},
 		{
-			float64(whole.Tokens), float64(tokens), held.tokens, expected.tokens, launchStopped,
+			float64(whole.Tokens), float64(tokens), held.tokens, expected.tokens, tokenCount, launchStopped,
 			fmt.Sprintf("the experiment's budget of %d tokens: %d are spent", whole.Tokens, tokens),
 		},
 		{
-			float64(own.Tokens), float64(myTokens), mine.tokens, expected.tokens, launchNever,
+			float64(own.Tokens), float64(myTokens), mine.tokens, expected.tokens, tokenCount, launchNever,
 			fmt.Sprintf("the budget of arm %s of %d tokens: %d are spent", arm, own.Tokens, myTokens),
 		},
 		{
-			own.Wall.Seconds(), a.wall.Seconds(), 0, 0, launchNever,
+			own.Wall.Seconds(), a.wall.Seconds(), 0, 0, nil, launchNever,
 			fmt.Sprintf("the time of arm %s of %s is used up", arm, own.Wall),
 		},
 	} {
@@ -214,8 +215,8 @@ func (s *spending) allow(arm string, budgets Budgets, cell Budget, elapsed time.
 		case bound.spent >= bound.limit:
 			return bound.verdict, bound.text + LargerBudget
 		default:
-			return bound.verdict,
-				fmt.Sprintf("%s, and the next cell needs about %s%s", bound.text, needs(bound.next), LargerBudget)
+			return bound.verdict, fmt.Sprintf("%s, and the next cell needs about %s%s", bound.text,
+				needs(bound.next, bound.unit), LargerBudget)
 		}
 	}
 	a.inFlight++
@@ -225,12 +226,14 @@ func (s *spending) allow(arm string, budgets Budgets, cell Budget, elapsed time.
 // LargerBudget is the advice for a budget that is used up, to be added to the error.
 const LargerBudget = "; rerun the command with a larger budget to continue"
 
-func needs(next float64) string {
+func needs(next float64, unit func(float64) string) string {
 	if next <= 0 {
 		return "an unknown amount"
 	}
-	return fmt.Sprintf("%.4g", next)
+	return unit(next)
 }
+
+func tokenCount(n float64) string { return fmt.Sprintf("%.0f tokens", n) }
 
 // settle adds an attempt that was in flight.
 func (s *spending) settle(r *ledger.Record) {

@@ -34,7 +34,8 @@ func (c *Comparison) Text(w io.Writer) error {
 			pText(t.PAdj),
 		)
 	}
-	fmt.Fprintf(table, "all tasks\t%s\t%s\t%s\t\n", BoundedPercent(c.RateA, c.BoundsA),
+	// Its last cell is in no column, so that it does not widen that of the differences.
+	fmt.Fprintf(table, "all tasks\t%s\t%s\t%s\n", BoundedPercent(c.RateA, c.BoundsA),
 		BoundedPercent(c.RateB, c.BoundsB), effectText(&c.Decision))
 	if err := table.Flush(); err != nil {
 		return err

@@ -65,6 +65,9 @@ func meantDirectory(con *console.Console, dirs []string) string {
 			return fmt.Sprintf("; %s is a family of tasks: fit benchmark run --family %[1]s measures an agent on it",
 				dir)
 		}
+		if _, err := os.Stat(con.Path(dir)); err != nil && dir == defaultOutput {
+			return "; name a directory that fit benchmark run --output has written"
+		}
 		for above := filepath.Dir(filepath.Clean(dir)); len(above) > 1; above = filepath.Dir(above) {
 			switch _, err := os.Stat(con.Path(dir)); {
 			case !isFile(filepath.Join(con.Path(above), experiment.LedgerFile)):

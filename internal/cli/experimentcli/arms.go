@@ -1,6 +1,9 @@
 package experimentcli
 
 import (
+	"errors"
+	"fmt"
+	"io/fs"
 	"runtime"
 	"strconv"
 	"strings"
@@ -12,7 +15,11 @@ import (
 // ReadArms reads the file of --arms or, without one, the values of --arm.
 func ReadArms(con *console.Console, file string, texts []string) ([]experiment.Arm, error) {
 	if file != "" {
-		return experiment.LoadArms(con.Path(file))
+		arms, err := experiment.LoadArms(con.Path(file))
+		if errors.Is(err, fs.ErrNotExist) && strings.Contains(file, "=") {
+			return nil, fmt.Errorf("--arms must name a file; an arm is written as --arm %s", file)
+		}
+		return arms, err
 	}
 	var arms []experiment.Arm
 	for _, text := range texts {

@@ -79,6 +79,11 @@ func ParseCell(name string) (task, arm string, run int, err error) {
 // ShowArgs checks the arguments of show. The path of a run or of a file of it is no argument, but
 // says what is meant.
 func ShowArgs(command *cobra.Command, args []string) error {
+	if len(args) == 2 {
+		if _, _, _, ok := SplitCell(args[0]); ok && !strings.Contains(args[1], "/") {
+			return console.Usagef("the run directory comes first: %s %s %s", command.CommandPath(), args[1], args[0])
+		}
+	}
 	if len(args) != 1 {
 		return cobra.ExactArgs(2)(command, args)
 	}

@@ -16,6 +16,7 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -228,7 +229,13 @@ const MaxBytesUsage = "with --format html: largest size of the file in bytes; tr
 func plain(err error) error {
 	var path *fs.PathError
 	if errors.As(err, &path) && errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%s: no such file or directory", filepath.Clean(path.Path))
+		name, hint := filepath.Clean(path.Path), ""
+		if at := strings.LastIndex(name, ":"); at > 0 {
+			if _, err := os.Stat(name[:at]); err == nil {
+				hint = fmt.Sprintf("; the pages show every arm: use %s", name[:at])
+			}
+		}
+		return fmt.Errorf("%s: no such file or directory%s", name, hint)
 	}
 	return err
 }
