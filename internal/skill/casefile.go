@@ -19,7 +19,7 @@ type CaseFile struct {
 // The reasons why FindCaseFile finds nothing.
 var (
 	errLeadsOut = errors.New("leads out of the skill; copy it below evals/")
-	errNowhere  = errors.New("is neither in the skill nor in its repository")
+	errNowhere  = errors.New("is neither in the skill nor in its repository; add it, or take it out of files")
 )
 
 // FindCaseFile looks for a file of a test case in the skill, beside its test cases, and in the

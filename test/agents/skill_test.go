@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/fit-eval/fit/internal/cli"
@@ -79,18 +80,18 @@ func writeSkill(t *testing.T, dir, body string) {
 func testSkill(t *testing.T, e *experiments, args ...string) *skilltest.Answer {
 	t.Helper()
 	var answer skilltest.Answer
-	if err := json.NewDecoder(runSkillTest(t, e, args...)).Decode(&answer); err != nil {
+	if err := json.NewDecoder(runSkill(t, e, "test", args...)).Decode(&answer); err != nil {
 		t.Fatal(err)
 	}
 	return &answer
 }
 
-// runSkillTest runs fit skill test and returns what it prints.
-func runSkillTest(t *testing.T, e *experiments, args ...string) *bytes.Buffer {
+// runSkill runs a command of fit skill and returns what it prints.
+func runSkill(t *testing.T, e *experiments, command string, args ...string) *bytes.Buffer {
 	t.Helper()
 	var out, errs bytes.Buffer
 	args = append([]string{
-		"fit", "skill", "test", "greetings", "--format", "json", "--no-probe", "--runs", "1", "--attempts", "2",
+		"fit", "skill", command, "greetings", "--format", "json", "--no-probe", "--runs", "1", "--attempts", "2",
 	}, args...)
 	code := cli.Run(t.Context(), args, &console.Console{
 		Stdin:   strings.NewReader(""),
@@ -188,7 +189,7 @@ func TestEveryAgentTestsTheSkill(t *testing.T) {
 		t.Fatal(err)
 	}
 	agents := []string{"codex", "builtin"}
-	out := runSkillTest(t, e, "--agent", agents[0], "--agent", agents[1], "--with", "other", "--model",
+	out := runSkill(t, e, "test", "--agent", agents[0], "--agent", agents[1], "--with", "other", "--model",
 		"claude-sonnet-4-5", "--model-url", scriptedtest.Serve(t, besideModel))
 	answers := json.NewDecoder(out)
 	for _, agent := range agents {
@@ -204,6 +205,62 @@ func TestEveryAgentTestsTheSkill(t *testing.T) {
 		if _, err := os.Stat(at); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// wanderingModel opens the skill where the prompt is about greetings, and goes on for long.
+const wanderingModel = `{"turns": [
+	{"cases": [{"when": {"any_prompt": "Greet"}, "calls": [
+		{"bash": "cat .claude/skills/greetings/SKILL.md .agents/skills/greetings/SKILL.md 2>/dev/null; true"}]}],
+		"calls": [{"bash": "ls"}]},
+	{"calls": [{"bash": "ls"}]}, {"calls": [{"bash": "ls"}]}, {"calls": [{"bash": "ls"}]}, {"text": "Done."}]}`
+
+// TestATriggerCostsTwoCalls: a run of the real agents ends as soon as it is decided whether the
+// skill was opened.
+func TestATriggerCostsTwoCalls(t *testing.T) {
+	t.Parallel()
+	for _, agent := range []string{"claude-code", "codex", "pi-agent"} {
+		t.Run(agent, func(t *testing.T) {
+			t.Parallel()
+			e := newExperiments(t)
+			writeSkill(t, e.dir, "A greeting is the word hello.")
+			queries := filepath.Join(e.dir, "queries.json")
+			err := os.WriteFile(queries, []byte(`[{"query": "Greet the guest", "should_trigger": true},
+				{"query": "List the files", "should_trigger": false}]`), 0o600)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var mu sync.Mutex
+			asked := map[string]int{}
+			url := scriptedtest.ServeAll(t, map[string]string{"": wanderingModel}, scripted.Options{
+				OnRequest: func(r scripted.Record) {
+					mu.Lock()
+					defer mu.Unlock()
+					asked[r.Key]++
+				},
+			})
+			var a skilltest.TriggerAnswer
+			out := runSkill(t, e, "trigger", "--agent", agent, "--queries", queries, "--model", "claude-sonnet-4-5",
+				"--model-url", url+"/c/{cell}")
+			if err := json.NewDecoder(out).Decode(&a); err != nil || len(a.Queries) != 2 {
+				t.Fatalf("%+v, %v", a, err)
+			}
+			for i, want := range []int{1, 0} {
+				if q := &a.Queries[i]; q.With.Runs != 1 || q.With.Passed != want {
+					t.Errorf("%s: opened in %s, must be in %d", q.Text, q.With, want)
+				}
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			for cell, calls := range asked {
+				if calls > 2 {
+					t.Errorf("%s asked the model %d times", cell, calls)
+				}
+			}
+			if len(asked) != 2 {
+				t.Errorf("%d cells asked the model", len(asked))
+			}
+		})
 	}
 }
 
