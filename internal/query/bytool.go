@@ -60,7 +60,7 @@ func (e *Cursor) modelTurn() laneTurn {
 // ByTool attributes the tokens of every message to the tools it calls, in equal parts. The columns
 // are then scaled so that they add up to the totals of Stats exactly; the first row takes the
 // rounding. A tool's turns are the model's turns that call it.
-func (t *Trace) ByTool(ctx context.Context) (*ByTool, *Info, error) {
+func (t *Trace) ByTool(ctx context.Context) (*ByTool, error) {
 	book := t.newUsageBook()
 	var messages ordered[messageShare]
 	reports := map[string]bool{} // of the lanes that use tools, those that say what a message took
@@ -83,12 +83,12 @@ func (t *Trace) ByTool(ctx context.Context) (*ByTool, *Info, error) {
 		return nil
 	}})
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	totals := newStats(info, book).Totals
 	maps.DeleteFunc(reports, func(_ string, reports bool) bool { return reports })
 	missing := slices.Sorted(maps.Keys(reports))
-	return &ByTool{PerTool: shares(messages.rows, totals), Totals: totals, Missing: missing}, info, nil
+	return &ByTool{PerTool: shares(messages.rows, totals), Totals: totals, Missing: missing}, nil
 }
 
 // shareBook sums up by tool. The cost share of a row is first the number of all its tokens, the

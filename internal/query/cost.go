@@ -87,10 +87,10 @@ func (c Cost) MarshalJSON() ([]byte, error) {
 
 // Cost returns the cost of the agents: by the tokens that the gateway saw, else as the agents
 // report it, or by their tokens and list prices.
-func (t *Trace) Cost(ctx context.Context) (*Cost, *Info, error) {
+func (t *Trace) Cost(ctx context.Context) (*Cost, error) {
 	info, err := t.walk(ctx, plan{accounts: true})
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	c := &Cost{TotalUSD: info.Summary.TotalCostUSD, Unknown: info.unpriced, OriginalUSD: info.original}
 	for _, l := range info.order {
@@ -108,5 +108,5 @@ func (t *Trace) Cost(ctx context.Context) (*Cost, *Info, error) {
 			}
 		}
 	}
-	return c, info, nil
+	return c, nil
 }

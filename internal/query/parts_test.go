@@ -56,7 +56,7 @@ func answers(t testing.TB, trace *Trace) map[string]string {
 	collect := func(name string) func(*Entry) error {
 		return func(entry *Entry) error { all[name] += asJSON(t, entry) + "\n"; return nil }
 	}
-	n, _, err := trace.Count(ctx)
+	n, err := trace.Count(ctx)
 	fail(err)
 	all["count"] = fmt.Sprint(n)
 	overview, _, err := trace.Overview(ctx)
@@ -71,11 +71,11 @@ func answers(t testing.TB, trace *Trace) map[string]string {
 	fail(trace.Range(ctx, 3, 9, collect("batch")))
 	fail(trace.Range(ctx, -4, -1, collect("batch from the end")))
 	fail(trace.Tail(ctx, 5, collect("tail")))
-	_, err = trace.Filter(ctx, Criteria{Error: true}, collect("errors"))
+	err = trace.Filter(ctx, Criteria{Error: true}, collect("errors"))
 	fail(err)
-	_, err = trace.Filter(ctx, Criteria{Role: RoleUser}, collect("user"))
+	err = trace.Filter(ctx, Criteria{Role: RoleUser}, collect("user"))
 	fail(err)
-	_, err = trace.Filter(ctx, Criteria{Role: RoleAssistant, Tool: "Bash"}, collect("bash"))
+	err = trace.Filter(ctx, Criteria{Role: RoleAssistant, Tool: "Bash"}, collect("bash"))
 	fail(err)
 	for name, criteria := range map[string]Criteria{
 		"failed": {Error: true}, "failed results": {Role: RoleToolResult, Error: true},
@@ -83,7 +83,7 @@ func answers(t testing.TB, trace *Trace) map[string]string {
 		"tool of nobody": {Tool: "Nothing"}, "failed tool": {Tool: "Bash", Error: true},
 		"results": {Role: RoleToolResult}, "system": {Role: RoleSystem}, "all": {},
 	} {
-		_, err = trace.Filter(ctx, criteria, collect(name))
+		err = trace.Filter(ctx, criteria, collect(name))
 		fail(err)
 	}
 	fail(trace.Tool(ctx, "Read", collect("tool")))
@@ -93,7 +93,7 @@ func answers(t testing.TB, trace *Trace) map[string]string {
 		fail(err)
 		all["turns"] += asJSON(t, entry) + "\n"
 	}
-	cost, _, err := trace.Cost(ctx)
+	cost, err := trace.Cost(ctx)
 	fail(err)
 	all["cost"] = asJSON(t, cost)
 	return all
@@ -103,7 +103,7 @@ func TestWhatIsKnownOfATraceChangesNoAnswer(t *testing.T) {
 	path := teamTrace(t, 5000)
 	for _, lanes := range [][]string{nil, {"worker"}, {"nobody"}} {
 		whole := open(t, path, Options{Lanes: lanes})
-		if _, _, err := whole.Count(context.Background()); err != nil {
+		if _, err := whole.Count(context.Background()); err != nil {
 			t.Fatal(err)
 		}
 		known := open(t, path, Options{Known: whole, Lanes: lanes})
@@ -146,7 +146,7 @@ func TestALaneOfAnotherDialectIsReadFromTheBeginning(t *testing.T) {
 	const lines = 30
 	path := write(t, strings.Repeat(`{"type":"x","padding":"`+strings.Repeat("x", 100<<10)+"\"}\n", lines))
 	whole := open(t, path, opts)
-	if n, _, err := whole.Count(context.Background()); err != nil || n != lines {
+	if n, err := whole.Count(context.Background()); err != nil || n != lines {
 		t.Fatal(n, err)
 	}
 	opts.Known = whole

@@ -125,7 +125,7 @@ func TestCriteriaMustAllHold(t *testing.T) {
 		{Criteria{Role: "nobody"}, 0},
 	} {
 		n := 0
-		if _, err := trace.Filter(context.Background(), test.criteria,
+		if err := trace.Filter(context.Background(), test.criteria,
 			func(*Entry) error { n++; return nil }); err != nil || n != test.want {
 			t.Errorf("%+v: %d turns, %v; want %d", test.criteria, n, err, test.want)
 		}
@@ -136,7 +136,7 @@ func TestATimelineLeavesOutPureThinking(t *testing.T) {
 	trace := traceOf(t, append(sample,
 		`{"type":"assistant","message":{"content":[{"type":"thinking","thinking":"hm"}]}}`)...)
 	var steps []Step
-	if _, err := trace.Timeline(context.Background(),
+	if err := trace.Timeline(context.Background(),
 		func(s Step) error { steps = append(steps, s); return nil }); err != nil {
 		t.Fatal(err)
 	}

@@ -3,12 +3,12 @@ package query
 import "context"
 
 // Count returns the number of entries.
-func (t *Trace) Count(ctx context.Context) (int, *Info, error) {
+func (t *Trace) Count(ctx context.Context) (int, error) {
 	info, err := t.walk(ctx, plan{})
 	if err != nil {
-		return 0, nil, err
+		return 0, err
 	}
-	return info.TurnCount, info, nil
+	return info.TurnCount, nil
 }
 
 // Overview is a trace at a glance.
@@ -67,7 +67,7 @@ func (t *Trace) Overview(ctx context.Context) (*Overview, *Info, error) {
 // count from the end.
 func (t *Trace) Range(ctx context.Context, from, to int, visit func(*Entry) error) error {
 	if from < 0 || to < 0 {
-		total, _, err := t.Count(ctx)
+		total, err := t.Count(ctx)
 		if err != nil {
 			return err
 		}
@@ -164,12 +164,12 @@ func (c Criteria) match(e *Cursor) bool {
 }
 
 // Filter shows the entries that meet the criteria.
-func (t *Trace) Filter(ctx context.Context, c Criteria, visit func(*Entry) error) (*Info, error) {
+func (t *Trace) Filter(ctx context.Context, c Criteria, visit func(*Entry) error) error {
 	return t.matching(ctx, c, func(e *Cursor) error { return visit(e.Entry()) })
 }
 
-func (t *Trace) matching(ctx context.Context, c Criteria, visit func(*Cursor) error) (*Info, error) {
-	return t.walk(ctx, plan{
+func (t *Trace) matching(ctx context.Context, c Criteria, visit func(*Cursor) error) error {
+	_, err := t.walk(ctx, plan{
 		visit: func(e *Cursor) error {
 			if !c.match(e) {
 				return nil
@@ -177,6 +177,7 @@ func (t *Trace) matching(ctx context.Context, c Criteria, visit func(*Cursor) er
 			return visit(e)
 		},
 	})
+	return err
 }
 
 // Outline shows where the entries of all lanes are, without counting turns, tokens and cost.
@@ -185,7 +186,7 @@ func (t *Trace) Outline(ctx context.Context, visit func(*Cursor)) (*Info, error)
 }
 
 // Matching shows the numbers of the entries that meet the criteria.
-func (t *Trace) Matching(ctx context.Context, c Criteria, visit func(index int)) (*Info, error) {
+func (t *Trace) Matching(ctx context.Context, c Criteria, visit func(index int)) error {
 	return t.matching(ctx, c, func(e *Cursor) error { visit(e.Index); return nil })
 }
 
@@ -231,8 +232,8 @@ type Step struct {
 }
 
 // Timeline shows what the agents did, entry by entry; entries with only thinking are left out.
-func (t *Trace) Timeline(ctx context.Context, visit func(Step) error) (*Info, error) {
-	return t.walk(ctx, plan{
+func (t *Trace) Timeline(ctx context.Context, visit func(Step) error) error {
+	_, err := t.walk(ctx, plan{
 		visit: func(e *Cursor) error {
 			if e.Role != RoleAssistant {
 				return nil
@@ -255,6 +256,7 @@ func (t *Trace) Timeline(ctx context.Context, visit func(Step) error) (*Info, er
 			return visit(step)
 		},
 	})
+	return err
 }
 
 // Init returns the init event without its type, nil if there was none.

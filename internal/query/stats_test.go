@@ -73,7 +73,7 @@ func TestADivergenceIsShownAndChangesNothing(t *testing.T) {
 
 func TestSharesOfToolsAddUpExactly(t *testing.T) {
 	both := `{"type":"assistant","message":{"id":"m9","content":[{"type":"tool_use","id":"x","name":"Read"},{"type":"tool_use","id":"y","name":"Bash"},{"type":"tool_use","id":"z","name":"Grep"}],"usage":{"input_tokens":7,"output_tokens":1}}}`
-	b, _, err := traceOf(t, withoutResult(both, both, goodResult)...).ByTool(context.Background())
+	b, err := traceOf(t, withoutResult(both, both, goodResult)...).ByTool(context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,7 +193,7 @@ func TestTheNumbersAgree(t *testing.T) {
 				if s.Totals.Population != fromResults && tokens != [4]int64{} {
 					t.Errorf("no result was seen, but jq says %v", tokens)
 				}
-				c, _, err := trace.Cost(context.Background())
+				c, err := trace.Cost(context.Background())
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -230,14 +230,14 @@ func combine(t testing.TB, lane string, wrapped bool, files ...string) []string 
 }
 
 func TestCostIsUnknownWithoutResults(t *testing.T) {
-	c, _, err := traceOf(t, sample[:5]...).Cost(context.Background())
+	c, err := traceOf(t, sample[:5]...).Cost(context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got := asJSON(t, c); got != `{"totalCostUsd":null,"bySource":{},"from":{},"unknown":["agent"]}` {
 		t.Errorf("cost %s", got)
 	}
-	c, _, _ = traceOf(t, goodResult, enveloped("b", 1, goodResult),
+	c, _ = traceOf(t, goodResult, enveloped("b", 1, goodResult),
 		`{"type":"result","total_cost_usd":"7"}`).Cost(context.Background())
 	if got := asJSON(t, c); got != `{"totalCostUsd":0.5,"bySource":{"agent":0.25,"b":0.25},"from":{"agent":"agent","b":"agent"}}` {
 		t.Errorf("cost %s", got)

@@ -129,7 +129,7 @@ func FuzzTrace(f *testing.F) {
 		ctx := context.Background()
 		path := write(t, string(content))
 		whole := open(t, path, Options{})
-		n, _, err := whole.Count(ctx)
+		n, err := whole.Count(ctx)
 		if err != nil {
 			t.Skip("not readable as a whole: " + err.Error())
 		}
@@ -144,8 +144,8 @@ func FuzzTrace(f *testing.F) {
 				func() error { o, _, err := trace.Overview(ctx); return errors.Join(err, printable(o)) },
 				func() error { i, err := trace.Init(ctx); return errors.Join(err, printable(i.InitEvent)) },
 				func() error { s, _, err := trace.Stats(ctx); return errors.Join(err, printable(s)) },
-				func() error { _, _, err := trace.ByTool(ctx); return err },
-				func() error { c, _, err := trace.Cost(ctx); return errors.Join(err, printable(c)) },
+				func() error { _, err := trace.ByTool(ctx); return err },
+				func() error { c, err := trace.Cost(ctx); return errors.Join(err, printable(c)) },
 				func() error { return trace.ToolUses(ctx, func(c *ToolUse) error { return printable(c) }) },
 				func() error { return trace.Commands(ctx, nil, func(Command) error { return nil }) },
 				func() error { _, err := trace.Paths(ctx, ""); return err },

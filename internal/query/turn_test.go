@@ -172,7 +172,7 @@ func TestInfoTellsAboutTheWhole(t *testing.T) {
 	if got := textOf(infoOf(t, one).Metadata.SessionID); got != "s-2" {
 		t.Errorf("session of the worker %q, want s-2", got)
 	}
-	if n, _, err := one.Count(context.Background()); n != 1 || err != nil {
+	if n, err := one.Count(context.Background()); n != 1 || err != nil {
 		t.Errorf("the worker has %d turns (%v), want 1", n, err)
 	}
 }

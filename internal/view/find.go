@@ -71,7 +71,7 @@ func (s *Server) traceFind(r *http.Request) (any, error) {
 	}
 	answer := &findAnswer{Version: version, Indexes: []int{}, Excerpts: map[string][]string{}}
 	if pattern == "" {
-		_, err = t.Matching(r.Context(), criteria, answer.add)
+		err = t.Matching(r.Context(), criteria, answer.add)
 	} else {
 		err = t.Search(r.Context(), query.Search{Pattern: pattern}, func(hit *query.Hit) error {
 			if !criteria.Match(hit.Turn) {
@@ -119,7 +119,7 @@ func (s *Server) traceLanes(r *http.Request, t *query.Trace, buckets int) (any, 
 	if buckets == 0 {
 		return nil, badRequest("buckets: want at least 1")
 	}
-	total, _, err := t.Count(r.Context())
+	total, err := t.Count(r.Context())
 	if err != nil {
 		return nil, err
 	}

@@ -246,7 +246,7 @@ func (s *Server) traceOverview(r *http.Request) (any, error) {
 	}
 	answer.Overview, answer.Entries = overview, &info.TurnCount
 	answer.Live = answer.Live && !hasEnded(overview)
-	cost, _, err := t.Cost(r.Context())
+	cost, err := t.Cost(r.Context())
 	if err != nil {
 		return nil, traceProblem(t.Path, t.Label, err)
 	}

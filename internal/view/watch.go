@@ -192,7 +192,7 @@ func (st *stream) growth(ctx context.Context, id string) error {
 	known.size, known.at = info.Size(), time.Now()
 	live := st.server.isLive(file)
 	if info.Size() >= indexFrom {
-		entries, _, err := t.Count(ctx)
+		entries, err := t.Count(ctx)
 		if err != nil {
 			return ctx.Err()
 		}

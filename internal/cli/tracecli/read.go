@@ -43,7 +43,7 @@ func (a *app) countVerb() *cobra.Command {
   fit trace count --lane agent team.ndjson`,
 		func(ctx context.Context, out *output, traces []*query.Trace) error {
 			for _, t := range traces {
-				n, _, err := t.Count(ctx)
+				n, err := t.Count(ctx)
 				if err != nil {
 					return err
 				}
@@ -186,9 +186,7 @@ func (a *app) filter() *cobra.Command {
   fit trace filter --tool Bash --lane agent team.ndjson
   fit trace filter --error run.ndjson`,
 		func(ctx context.Context, out *output, t *query.Trace) error {
-			_, err := t.Filter(ctx, query.Criteria{Role: query.Role(role.Value), Tool: tool, Error: failed},
-				out.entry(t))
-			return err
+			return t.Filter(ctx, query.Criteria{Role: query.Role(role.Value), Tool: tool, Error: failed}, out.entry(t))
 		})
 	command.Flags().Var(&role, "role", "entries of this role")
 	command.Flags().StringVar(&tool, "tool", "", "entries of an assistant that use the tool `NAME`")
@@ -201,8 +199,7 @@ func (a *app) filter() *cobra.Command {
 func (a *app) errors() *cobra.Command {
 	return a.eachVerb("errors", "Show the tool results that failed", `  fit trace errors run.ndjson`,
 		func(ctx context.Context, out *output, t *query.Trace) error {
-			_, err := t.Filter(ctx, query.Criteria{Error: true}, out.entry(t))
-			return err
+			return t.Filter(ctx, query.Criteria{Error: true}, out.entry(t))
 		})
 }
 
@@ -227,10 +224,9 @@ func (a *app) timeline() *cobra.Command {
 	return a.eachVerb("timeline", "Show each entry on one line, with its tools, tokens and words",
 		`  fit trace timeline run.ndjson`,
 		func(ctx context.Context, out *output, t *query.Trace) error {
-			_, err := t.Timeline(ctx, func(s query.Step) error {
+			return t.Timeline(ctx, func(s query.Step) error {
 				return out.record(t.Name(), s, func() { out.step(s) })
 			})
-			return err
 		})
 }
 

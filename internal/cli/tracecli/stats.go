@@ -91,7 +91,7 @@ func optionalInt(n *int64) string {
 }
 
 func (a *app) statsByTool(ctx context.Context, out *output, t *query.Trace) error {
-	s, _, err := t.ByTool(ctx)
+	s, err := t.ByTool(ctx)
 	if err != nil {
 		return err
 	}
@@ -127,7 +127,7 @@ func (a *app) cost() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			c, _, err := t.Cost(ctx)
+			c, err := t.Cost(ctx)
 			if err != nil {
 				return err
 			}

@@ -31,7 +31,7 @@ func Markdown(ctx context.Context, t *query.Trace, w io.Writer) error {
 	}
 	page := &markdownPage{w: bufio.NewWriterSize(w, 64<<10)}
 	page.head(t.Name(), overview)
-	if _, err := t.Filter(ctx, query.Criteria{}, page.entry); err != nil {
+	if err := t.Filter(ctx, query.Criteria{}, page.entry); err != nil {
 		return err
 	}
 	return page.w.Flush()
