@@ -6,6 +6,7 @@ import (
 	"github.com/fit-eval/fit/internal/agent"
 	"github.com/fit-eval/fit/internal/cli/agentscli"
 	"github.com/fit-eval/fit/internal/cli/benchmarkcli"
+	"github.com/fit-eval/fit/internal/cli/bridgecli"
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/cli/democli"
 	"github.com/fit-eval/fit/internal/cli/doctorcli"
@@ -35,6 +36,7 @@ func commands(con *console.Console, registry *agent.Registry) []*cobra.Command {
 		modelcli.New(con),
 		gatewaycli.New(con, registry.Secrets),
 		fleetcli.New(con, registry),
+		bridgecli.New(con),
 		selfeditcli.New(con),
 		viewcli.New(con, registry.Dialects()),
 		democli.New(con),

@@ -60,7 +60,7 @@ func TestHelpFitsTheTerminal(t *testing.T) {
 var verbs = func() map[string]bool {
 	set := map[string]bool{}
 	for word := range strings.FieldsSeq(`Align Ask Check Compare Continue Convert Correct Count Create Cut Download Drain Estimate Export
-		Fetch Find Grade Judge Keep Let Limit List Look Make Measure Merge Print Prove Query Read Regrade Remove Report Run Search Serve Show Split
+		Fetch Find Grade Judge Keep Let Limit List Look Make Measure Merge Post Print Prove Query Read Regrade Remove Report Run Search Serve Show Split
 		Test Turn Use Validate View Write`) {
 		set[word] = true
 	}

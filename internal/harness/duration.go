@@ -11,6 +11,9 @@ import (
 
 var isoDuration = lazyregexp.New(`^P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)S)?)?$`)
 
+// Wait returns how long a recess with the trigger elapsed lasts.
+func (t *Trigger) Wait() (time.Duration, error) { return parseDuration(t.Elapsed) }
+
 // parseDuration reads an ISO-8601 duration of whole days, hours, minutes and seconds. Years and
 // months are refused, because their length depends on the date.
 func parseDuration(text string) (time.Duration, error) {

@@ -56,7 +56,8 @@ type Interrupted struct {
 	ToolTransport string
 }
 
-var errEnded = errors.New("the session has ended; there is nothing to resume")
+// ErrEnded is the trace of a session that has reported its end.
+var ErrEnded = errors.New("the session has ended; there is nothing to resume")
 
 // Inspect reads the trace of a session that Resume could continue.
 func Inspect(tracePath string) (Interrupted, error) {
@@ -65,7 +66,7 @@ func Inspect(tracePath string) (Interrupted, error) {
 		return Interrupted{}, err
 	}
 	if slices.ContainsFunc(p.events, func(e event) bool { _, is := e.(summaryEvent); return is }) {
-		return Interrupted{}, errEnded
+		return Interrupted{}, ErrEnded
 	}
 	past := Interrupted{
 		Mode:          p.start.Mode,

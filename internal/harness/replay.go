@@ -20,6 +20,9 @@ type pastSession struct {
 	ended   bool // the caller has ended it, and nobody has resumed it
 }
 
+// ErrNoSession is the trace of a session that has not begun.
+var ErrNoSession = errors.New("it holds no session that can be resumed: there is no session_start with members")
+
 // readPast reads the orchestrator's lines of a trace. It skips damaged lines and those of agents,
 // whose effects on the session are in the orchestrator's lines.
 func readPast(path string) (*pastSession, error) {
@@ -48,7 +51,7 @@ func readPast(path string) (*pastSession, error) {
 		p.add(e)
 	}
 	if !started || len(p.start.Members) == 0 {
-		return nil, errors.New("it holds no session that can be resumed: there is no session_start with members")
+		return nil, ErrNoSession
 	}
 	return p, p.start.check()
 }

@@ -86,7 +86,7 @@ func (p *pastSession) rebuild(path string, cfg ResumeConfig, writer *trace.Write
 		e.apply(s)
 	}
 	if s.lead == nil || s.summarized {
-		return nil, errEnded
+		return nil, ErrEnded
 	}
 	l := newLoop(sc, s, writer)
 	l.before = p.elapsed

@@ -1,0 +1,142 @@
+package server
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"time"
+)
+
+// longestRest is how long the server rests when it knows of nothing that will be due: clocks
+// change.
+const longestRest = 10 * time.Second
+
+// Serve starts what is due until the context ends, and returns when no run is in hand.
+func (s *Server) Serve(ctx context.Context) error {
+	defer s.work.Wait()
+	for {
+		next, err := s.startDue(ctx)
+		if err != nil {
+			return err
+		}
+		rest := time.NewTimer(next)
+		select {
+		case <-rest.C:
+		case <-s.kick:
+		case <-ctx.Done():
+			rest.Stop()
+			return nil
+		}
+		rest.Stop()
+	}
+}
+
+// startDue resumes recesses and starts runs, and returns when it has to be called again.
+func (s *Server) startDue(ctx context.Context) (time.Duration, error) {
+	s.mu.Lock()
+	inHand := map[string]bool{}
+	for run := range s.stop {
+		inHand[run] = true
+	}
+	s.mu.Unlock()
+	var jobs []Job
+	var next sql.NullInt64
+	var now time.Time
+	err := s.store.change(func(c *change) error {
+		now = c.now
+		if err := c.resumeDue(); err != nil {
+			return err
+		}
+		if err := c.endLate(s.cfg.RunLimit); err != nil {
+			return err
+		}
+		room := s.cfg.MaxRuns - len(inHand)
+		var err error
+		if jobs, err = c.live(inHand, room, s.cfg.Address); err != nil {
+			return err
+		}
+		started, err := c.startDue(room-len(jobs), s.cfg.Address)
+		if err != nil {
+			return err
+		}
+		jobs = append(jobs, started...)
+		_, err = c.one(`SELECT min(at) FROM (SELECT min(due_at) AS at FROM thread WHERE due_at IS NOT NULL UNION ALL
+			SELECT min(not_before) FROM run WHERE state = ? AND not_before > ?)`,
+			[]any{runQueued, c.now.UnixMilli()}, &next)
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	for _, job := range jobs {
+		s.hold(ctx, job)
+	}
+	rest := longestRest
+	if next.Valid {
+		rest = min(rest, max(0, time.UnixMilli(next.Int64).Sub(now)))
+	}
+	return rest, nil
+}
+
+// hold dispatches a run and sees to its end.
+func (s *Server) hold(ctx context.Context, job Job) {
+	ctx, cancel := context.WithCancel(ctx)
+	s.mu.Lock()
+	s.stop[job.Run] = cancel
+	s.mu.Unlock()
+	s.work.Go(func() {
+		defer cancel()
+		err := s.cfg.Dispatch(ctx, job)
+		if ctx.Err() == nil {
+			err = s.store.change(func(c *change) error {
+				if err != nil {
+					s.note("%s: %v", job.Run, err)
+					return c.fail(job.Run, "failed", err.Error())
+				}
+				return c.exec(`UPDATE run SET dispatched = 1 WHERE id = ?`, job.Run)
+			})
+			if err != nil && !errors.Is(err, errClosed) {
+				s.note("%s: %v", job.Run, err)
+			}
+		}
+		s.mu.Lock()
+		delete(s.stop, job.Run)
+		s.mu.Unlock()
+		s.wake()
+	})
+}
+
+// interrupt stops the process of a run, if it has one here.
+func (s *Server) interrupt(run string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if cancel := s.stop[run]; cancel != nil {
+		cancel()
+	}
+}
+
+// endLate ends runs whose end nobody has reported in time.
+func (c *change) endLate(limit time.Duration) error {
+	rows, err := c.tx.Query(`SELECT id FROM run WHERE state = ? AND started_at < ?`, runLive,
+		c.now.Add(-limit).UnixMilli())
+	if err != nil {
+		return err
+	}
+	var late []string
+	for rows.Next() {
+		var id string
+		if err := rows.Scan(&id); err != nil {
+			return errors.Join(err, rows.Close())
+		}
+		late = append(late, id)
+	}
+	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
+		return err
+	}
+	for _, id := range late {
+		if err := c.fail(id, "failed", "The run did not report its end within "+limit.String()+"."); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,242 @@
+package server
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"time"
+)
+
+// schema is that of version 1. Threads are not a cache: a later version adds to it.
+const schema = `
+CREATE TABLE IF NOT EXISTS thread(
+  id TEXT PRIMARY KEY, tenant TEXT NOT NULL, title TEXT NOT NULL, state TEXT NOT NULL, created_at INTEGER NOT NULL,
+  depth INTEGER NOT NULL, asked_in TEXT, asked_by TEXT, asked_as TEXT,
+  trigger TEXT, resume TEXT, seen INTEGER NOT NULL DEFAULT 0, due_at INTEGER,
+  UNIQUE(asked_by, asked_as));
+CREATE INDEX IF NOT EXISTS thread_due ON thread(due_at) WHERE due_at IS NOT NULL;
+CREATE TABLE IF NOT EXISTS post(
+  thread TEXT NOT NULL, n INTEGER NOT NULL, role TEXT NOT NULL, author TEXT NOT NULL, body TEXT NOT NULL,
+  at INTEGER NOT NULL, run TEXT, seq INTEGER, key TEXT,
+  PRIMARY KEY(thread, n), UNIQUE(run, seq), UNIQUE(thread, key));
+CREATE INDEX IF NOT EXISTS post_key ON post(key) WHERE key IS NOT NULL;
+CREATE TABLE IF NOT EXISTS run(
+  id TEXT PRIMARY KEY, thread TEXT NOT NULL, state TEXT NOT NULL, task TEXT NOT NULL, resume TEXT,
+  created_at INTEGER NOT NULL, not_before INTEGER NOT NULL, started_at INTEGER, dispatched INTEGER NOT NULL DEFAULT 0,
+  ended_at INTEGER, verdict TEXT, cost_usd REAL, url TEXT);
+CREATE INDEX IF NOT EXISTS run_state ON run(state, not_before);
+CREATE INDEX IF NOT EXISTS run_created ON run(thread, created_at);
+CREATE TABLE IF NOT EXISTS inbox(run TEXT NOT NULL, seq INTEGER NOT NULL, n INTEGER NOT NULL, PRIMARY KEY(run, seq));
+CREATE TABLE IF NOT EXISTS token(
+  hash TEXT PRIMARY KEY, tenant TEXT NOT NULL, run TEXT, person TEXT, created_at INTEGER NOT NULL);
+PRAGMA user_version = 1;`
+
+// schemaVersion is that of the databases this program reads.
+const schemaVersion = 1
+
+// store is the database. Changes go through one writer, which commits all that wait together:
+// a commit waits for the disk, whatever it holds.
+type store struct {
+	writer, reader *sql.DB
+	changes        chan *pending
+	closing, done  chan struct{}
+	committed      func(touched map[string]bool, due bool)
+}
+
+type pending struct {
+	apply func(*change) error
+	err   chan error
+}
+
+// change is one transaction. What it touches is announced when it is on the disk.
+type change struct {
+	tx      *sql.Tx
+	now     time.Time
+	touched map[string]bool // threads
+	due     bool            // something may have to be started
+}
+
+// together is how many changes are committed at most at a time.
+const together = 256
+
+func openStore(dir string, committed func(touched map[string]bool, due bool)) (*store, error) {
+	open := func(pragmas string) (*sql.DB, error) {
+		address := url.URL{Scheme: "file", Opaque: (&url.URL{Path: filepath.Join(dir, "bridge.db")}).EscapedPath()}
+		address.RawQuery = "_pragma=busy_timeout(30000)&_pragma=journal_mode(wal)&_pragma=synchronous(full)" + pragmas
+		return sql.Open("sqlite", address.String())
+	}
+	writer, err := open("&_txlock=immediate")
+	if err != nil {
+		return nil, err
+	}
+	writer.SetMaxOpenConns(1)
+	var version int
+	if err := writer.QueryRow("PRAGMA user_version").Scan(&version); err == nil && version > schemaVersion {
+		_ = writer.Close()
+		return nil, fmt.Errorf("its threads are of version %d; this program reads up to %d: use a newer fit",
+			version, schemaVersion)
+	}
+	if _, err := writer.Exec(schema); err != nil {
+		_ = writer.Close()
+		return nil, err
+	}
+	reader, err := open("&_pragma=query_only(1)")
+	if err != nil {
+		_ = writer.Close()
+		return nil, err
+	}
+	reader.SetMaxOpenConns(4)
+	s := &store{
+		writer:    writer,
+		reader:    reader,
+		changes:   make(chan *pending, together),
+		closing:   make(chan struct{}),
+		done:      make(chan struct{}),
+		committed: committed,
+	}
+	go s.write()
+	return s, nil
+}
+
+func (s *store) close() error {
+	close(s.closing)
+	<-s.done
+	return errors.Join(s.reader.Close(), s.writer.Close())
+}
+
+var errClosed = errors.New("the bridge is stopping")
+
+// change applies a change and returns when it is on the disk.
+func (s *store) change(apply func(*change) error) error {
+	p := &pending{apply, make(chan error, 1)}
+	select {
+	case s.changes <- p:
+	case <-s.closing:
+		return errClosed
+	}
+	select {
+	case err := <-p.err:
+		return err
+	case <-s.done:
+		select {
+		case err := <-p.err:
+			return err
+		default:
+			return errClosed
+		}
+	}
+}
+
+func (s *store) write() {
+	defer close(s.done)
+	for {
+		select {
+		case first := <-s.changes:
+			s.commit(first)
+		case <-s.closing:
+			return
+		}
+	}
+}
+
+// commit applies a change, and those that wait behind it, in one transaction. A change that fails
+// leaves nothing and does not disturb the others.
+func (s *store) commit(first *pending) {
+	batch := []*pending{first}
+	for len(batch) < together {
+		select {
+		case next := <-s.changes:
+			batch = append(batch, next)
+			continue
+		default:
+		}
+		break
+	}
+	results := make([]error, len(batch))
+	touched, due := map[string]bool{}, false
+	err := s.transact(func(tx *sql.Tx) error {
+		for i, p := range batch {
+			c := &change{tx: tx, now: time.Now(), touched: map[string]bool{}}
+			if err := c.exec("SAVEPOINT one"); err != nil {
+				return err
+			}
+			results[i] = p.apply(c)
+			if results[i] != nil {
+				if err := c.exec("ROLLBACK TO one"); err != nil {
+					return err
+				}
+			} else {
+				due = due || c.due
+				for thread := range c.touched {
+					touched[thread] = true
+				}
+			}
+			if err := c.exec("RELEASE one"); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err == nil {
+		s.committed(touched, due)
+	}
+	for i, p := range batch {
+		if err != nil {
+			results[i] = fmt.Errorf("the threads cannot be written: %w", err)
+		}
+		p.err <- results[i]
+	}
+}
+
+func (s *store) transact(apply func(*sql.Tx) error) error {
+	tx, err := s.writer.BeginTx(context.Background(), nil)
+	if err != nil {
+		return err
+	}
+	if err := apply(tx); err != nil {
+		return errors.Join(err, tx.Rollback())
+	}
+	return tx.Commit()
+}
+
+func (c *change) exec(query string, args ...any) error {
+	_, err := c.tx.Exec(query, args...)
+	return err
+}
+
+// changed runs a statement and reports whether it changed a row.
+func (c *change) changed(query string, args ...any) (bool, error) {
+	result, err := c.tx.Exec(query, args...)
+	if err != nil {
+		return false, err
+	}
+	n, err := result.RowsAffected()
+	return n > 0, err
+}
+
+// one reads a row, and reports whether there is one.
+func (c *change) one(query string, args []any, into ...any) (bool, error) {
+	err := c.tx.QueryRow(query, args...).Scan(into...)
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// secret returns a token that nobody guesses.
+func secret() string { return rand.Text() }
+
+// newID returns the name of something new, which begins with its kind.
+func newID(kind string) string { return kind + "-" + rand.Text()[:16] }
+
+// hashed is what is kept of a token.
+func hashed(token string) string {
+	sum := sha256.Sum256([]byte(token))
+	return hex.EncodeToString(sum[:])
+}

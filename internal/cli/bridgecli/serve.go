@@ -1,0 +1,176 @@
+package bridgecli
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fit-eval/fit/internal/bridge/server"
+	"github.com/fit-eval/fit/internal/cli/console"
+)
+
+// serveOptions are the flags of fit bridge serve.
+type serveOptions struct {
+	dir, listen, public string
+	cert, key           string
+	dispatch            string
+	runs                console.Count
+	limit               console.Span
+	discuss             []string
+}
+
+func newServe(con *console.Console) *cobra.Command {
+	opts := serveOptions{runs: console.Count{Value: 4, Min: 1}, limit: console.Span{Value: 5 * time.Hour}}
+	command := &cobra.Command{
+		Use:   "serve [-- FLAGS OF fit-harness discuss]",
+		Short: "Serve threads, and hold the discussions in them",
+		Long: `Serve threads in which people and agents discuss. What a person posts in a thread starts a discussion,
+which is a run of fit-harness discuss with the flags after --: its agents, limits and budget. Further posts reach its
+lead while it runs, or end the recess in which it waits. The threads, and what is due in them, are kept in a directory:
+a bridge that was killed continues where it was, with its runs.
+
+The address of the bridge's owner is printed and written to owner.url in that directory, private to its owner: it holds
+a token. The bridge listens on the loopback interface; on any other it needs a certificate. Set the model's address for
+runs with FIT_MODEL_URL.`,
+		Example: `  fit bridge serve -- --agent-profiles security,docs --max-cost-usd 2 --timeout 20m
+  fit bridge serve --dispatch './start-my-workflow.sh'
+  fit bridge serve --listen 0.0.0.0:4280 --tls-cert bridge.pem --tls-key bridge.key -- --agent-profiles security`,
+		RunE: func(command *cobra.Command, args []string) error {
+			opts.discuss = args
+			if dash := command.ArgsLenAtDash(); len(args) > 0 && dash != 0 {
+				return console.Usagef("%q: flags of fit-harness discuss stand after --", args[0])
+			}
+			return serve(command.Context(), con, &opts)
+		},
+	}
+	flags := command.Flags()
+	flags.StringVar(&opts.dir, "dir", "", dirUsage)
+	flags.StringVar(&opts.listen, "listen", "127.0.0.1:4280", "`ADDRESS` to listen on; port 0 finds a free one")
+	flags.StringVar(&opts.public, "public", "",
+		"`URL` at which runs and people reach the bridge, if not that of --listen")
+	flags.StringVar(&opts.cert, "tls-cert", "", "`FILE` with the certificate; needed unless --listen is loopback")
+	flags.StringVar(&opts.key, "tls-key", "", "`FILE` with the key of the certificate")
+	flags.StringVar(&opts.dispatch, "dispatch", "", "shell command that starts a run elsewhere, instead of "+
+		"fit-harness discuss on this machine")
+	flags.Var(&opts.runs, "max-runs", "runs that are live concurrently")
+	flags.Var(&opts.limit, "run-limit", "time within which a run must report its end")
+	return command
+}
+
+func serve(ctx context.Context, con *console.Console, opts *serveOptions) error {
+	dir, err := directory(con, opts.dir)
+	if err != nil {
+		return err
+	}
+	if opts.dispatch != "" && len(opts.discuss) > 0 {
+		return console.Usagef("--dispatch starts a command of yours, so flags of fit-harness discuss have no effect")
+	}
+	listener, address, err := listen(con, opts)
+	if err != nil {
+		return err
+	}
+	defer listener.Close()
+	d := dispatcher{con: con, dir: dir, discuss: opts.discuss}
+	hold := d.hold
+	if opts.dispatch != "" {
+		hold = d.command(opts.dispatch)
+	}
+	bridge, err := server.Open(server.Config{
+		Dir:      dir,
+		Address:  address,
+		Dispatch: hold,
+		MaxRuns:  opts.runs.Value,
+		RunLimit: opts.limit.Value,
+		Note:     func(text string) { fmt.Fprintln(con.Stderr, text) },
+	})
+	if errors.Is(err, server.ErrInUse) {
+		return console.Exit(console.ExitUsage, err)
+	}
+	if err != nil {
+		return console.Exit(console.ExitIncomplete, err)
+	}
+	token, err := owner(con, dir, address)
+	if err != nil {
+		return errors.Join(err, bridge.Close())
+	}
+	fmt.Fprintln(con.Stdout, personURL(address, token))
+	return answer(ctx, bridge, listener)
+}
+
+// answer serves until the context ends.
+func answer(ctx context.Context, bridge *server.Server, listener net.Listener) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	web := &http.Server{
+		Handler:           bridge.Handler(),
+		ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    64 << 10,
+		ErrorLog:          log.New(io.Discard, "", 0),
+	}
+	served := make(chan error, 1)
+	go func() {
+		err := web.Serve(listener)
+		cancel() // without its listener, a bridge is of no use
+		served <- err
+	}()
+	err := bridge.Serve(ctx)
+	closed := bridge.Close() // answers those who wait
+	_ = web.Close()
+	if end := <-served; !errors.Is(end, http.ErrServerClosed) {
+		err = cmp.Or(err, end)
+	}
+	return errors.Join(err, closed)
+}
+
+// listen opens the port, and returns the address at which it is reached.
+func listen(con *console.Console, opts *serveOptions) (net.Listener, string, error) {
+	host, _, err := net.SplitHostPort(opts.listen)
+	if err != nil {
+		return nil, "", console.Usagef("--listen must be HOST:PORT, not %q", opts.listen)
+	}
+	if (opts.cert == "") != (opts.key == "") {
+		return nil, "", console.Usagef("--tls-cert and --tls-key belong together")
+	}
+	ip := net.ParseIP(host)
+	if host != "localhost" && (ip == nil || !ip.IsLoopback()) && opts.cert == "" {
+		return nil, "", console.Usagef("--listen %s: other machines can reach it, and tokens would be sent in the "+
+			"clear; add --tls-cert and --tls-key", opts.listen)
+	}
+	scheme := "http"
+	var secured *tls.Config
+	if opts.cert != "" {
+		pair, err := tls.LoadX509KeyPair(con.Path(opts.cert), con.Path(opts.key))
+		if err != nil {
+			return nil, "", console.Usagef("--tls-cert: %w", err)
+		}
+		scheme, secured = "https", &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
+	}
+	listener, err := net.Listen("tcp", opts.listen)
+	if err != nil {
+		return nil, "", console.Exit(console.ExitUsage, fmt.Errorf("--listen %s: %w", opts.listen, err))
+	}
+	address := cmp.Or(strings.TrimSuffix(opts.public, "/"), scheme+"://"+listener.Addr().String())
+	if secured != nil {
+		listener = tls.NewListener(listener, secured)
+	}
+	return listener, address, nil
+}
+
+// files is where a run keeps its trace, and where the agents of its thread keep their
+// conversations.
+func (d dispatcher) files(job server.Job) (trace, home string) {
+	at := filepath.Join(d.dir, "tenants", job.Tenant)
+	return filepath.Join(at, "runs", job.Run, "trace.ndjson"), filepath.Join(at, "homes", job.Thread)
+}
