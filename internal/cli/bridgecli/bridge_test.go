@@ -220,7 +220,7 @@ func TestKilledAtRandomStepsNothingIsLostOrDoubled(t *testing.T) {
 			t.Parallel()
 			threads, kills := 3, 10
 			if os.Getenv("FIT_SOAK") != "" {
-				threads, kills = 25, 100
+				threads, kills = 100, 100 // a run that dies more than ten times is given up
 			}
 			b := newBridge(t)
 			var all []string
