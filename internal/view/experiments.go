@@ -412,6 +412,11 @@ func (s *snapshot) command(isolation, network string) string {
 	for i := range s.plan.Arms {
 		words = append(words, "--arm", armFlag(&s.plan.Arms[i].Arm))
 	}
+	if s.plan.Family.Selected != "" {
+		for i := range s.plan.Tasks {
+			words = append(words, "--task", s.plan.Tasks[i].ID)
+		}
+	}
 	words = append(words, "--seed", strconv.FormatUint(s.plan.Seed, 10))
 	isolation, _, _ = strings.Cut(isolation, " ")
 	var spend experiment.Budgets // the last process's: it is no part of what is measured

@@ -78,6 +78,20 @@ func TestTheCommandRepeatsTheConditions(t *testing.T) {
 	}
 }
 
+// The command that repeats a part of a family has the tasks of that part: without them it would add
+// the others.
+func TestTheCommandRepeatsTheSelection(t *testing.T) {
+	s := &snapshot{plan: &experiment.Plan{
+		Family: experiment.PlannedFamily{Origin: "tasks", Tasks: 12, Selected: "--limit 2"},
+		Tasks:  []experiment.PlannedTask{{ID: "even"}, {ID: "odd"}},
+		Runs:   3,
+	}}
+	const want = "fit-benchmark run --family tasks --runs 3 --task even --task odd --seed 0"
+	if got := s.repeat(); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
 // The command that repeats an experiment has the sandbox and the network that fit chose by itself,
 // which may be others on another day.
 func TestTheCommandRepeatsWhatWasChosen(t *testing.T) {
