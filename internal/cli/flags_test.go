@@ -45,6 +45,7 @@ var ownDefaults = map[string]string{
 	"format trace export":          "a format of traces; one must be chosen",
 	"isolation harness resume":     "that of the session",
 	"limit trace search":           "hits to show, not tasks to run",
+	"listen bridge serve":          "people and runs must find it again",
 	"listen fleet serve":           "workers must find it again",
 	"max-bytes selfedit":           "of content that is written, not of a page",
 	"max-turns harness discuss":    "bounds a round: harness.Mode.DefaultTurns",
