@@ -20,7 +20,6 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/fit-eval/fit/internal/jsondoc"
-	"github.com/fit-eval/fit/internal/lazyregexp"
 )
 
 const (
@@ -46,13 +45,14 @@ const (
 	documentSample  = "sample " // and its number, in a log that is one document
 )
 
-var document = lazyregexp.New(`^\s*\{\s*"version"\s*:\s*\d+\s*,\s*"status"\s*:`)
-
 // Is reports whether a file is a log of Inspect.
 func Is(file string) bool {
 	head := headOf(file)
 	if !isArchive(head) {
-		return document.Get().Match(head)
+		return jsondoc.Has(file, func(members map[string]byte) bool {
+			return members["version"] != 0 && members["status"] == '"' ||
+				members["eval"] == '{' && members["samples"] == '['
+		})
 	}
 	archive, err := zip.OpenReader(file)
 	if err != nil {
@@ -67,6 +67,9 @@ func Is(file string) bool {
 func isArchive(head []byte) bool { return bytes.HasPrefix(head, []byte("PK\x03\x04")) }
 
 func headOf(path string) []byte {
+	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
+		return nil // to open a pipe might wait forever
+	}
 	file, err := os.Open(path)
 	if err != nil {
 		return nil

@@ -23,6 +23,8 @@ type Input struct {
 	Directories map[string]string
 	// Planned is the size of the experiment; nil is unknown.
 	Planned *Planned
+	// Order has the experiments and arms in the order of their groups, where no plan says it.
+	Order [][2]string
 	// Unplanned says why Planned is unknown; nothing is claimed then, because runs may be missing.
 	Unplanned string
 	// Findings are what an audit found in the files of attempts; those without one were not
@@ -203,7 +205,7 @@ func Build(in Input) (*Report, error) {
 		r.Groups = append(r.Groups, group)
 		return err
 	}
-	for _, records := range grouped(in.Records, slices.Contains(in.Allow, reasonDrift)) {
+	for _, records := range grouped(in, slices.Contains(in.Allow, reasonDrift)) {
 		if err := add(records[0].Arm, records); err != nil {
 			return nil, err
 		}
@@ -247,7 +249,7 @@ func Build(in Input) (*Report, error) {
 // grouped splits records by the conditions they were made under; with mixed, the model and the
 // version of the agent are not among them. Attempts that ended before an agent ran do not know all
 // of them; they join the group of their arm.
-func grouped(records []ledger.Record, mixed bool) [][]ledger.Record {
+func grouped(in Input, mixed bool) [][]ledger.Record {
 	type conditions struct{ experiment, arm, armHash, revision, version, model, skills string }
 	full := func(r *ledger.Record) conditions {
 		c := conditions{
@@ -259,8 +261,7 @@ func grouped(records []ledger.Record, mixed bool) [][]ledger.Record {
 		}
 		return c
 	}
-	groups := map[conditions][]ledger.Record{}
-	var order []conditions
+	groups, order := map[conditions][]ledger.Record{}, []conditions{}
 	add := func(c conditions, r ledger.Record) {
 		if groups[c] == nil {
 			order = append(order, c)
@@ -268,7 +269,7 @@ func grouped(records []ledger.Record, mixed bool) [][]ledger.Record {
 		groups[c] = append(groups[c], r)
 	}
 	var unknown []ledger.Record
-	for _, r := range records {
+	for _, r := range in.Records {
 		if r.Verdict == ledger.Error {
 			unknown = append(unknown, r)
 			continue
@@ -285,8 +286,9 @@ func grouped(records []ledger.Record, mixed bool) [][]ledger.Record {
 		}
 		add(c, r)
 	}
+	place := func(c conditions) int { return slices.Index(in.Order, [2]string{c.experiment, c.arm}) }
 	slices.SortStableFunc(order, func(a, b conditions) int {
-		return cmp.Or(strings.Compare(a.experiment, b.experiment), strings.Compare(a.arm, b.arm))
+		return cmp.Or(place(a)-place(b), strings.Compare(a.experiment, b.experiment), strings.Compare(a.arm, b.arm))
 	})
 	var out [][]ledger.Record
 	for _, c := range order {

@@ -1,7 +1,6 @@
 package foreign
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -15,7 +14,6 @@ import (
 	"time"
 
 	"github.com/fit-eval/fit/internal/jsondoc"
-	"github.com/fit-eval/fit/internal/lazyregexp"
 	"github.com/fit-eval/fit/ledger"
 )
 
@@ -28,12 +26,9 @@ const harborFile = "result.json"
 // maxDocument bounds a file that is read as a whole.
 const maxDocument = 64 << 20
 
-var harborTrialFile = lazyregexp.New(`"(task_name|trial_results|n_total_trials)"\s*:`)
-
 func findHarbor(path string, info os.FileInfo) []string {
 	if !info.IsDir() {
-		if head := headOf(path); bytes.HasPrefix(head, []byte("{")) && harborTrialFile.Get().Match(head) &&
-			bytes.Contains(head, []byte(`"started_at"`)) {
+		if isHarbor(path, "task_name", "trial_results", "n_total_trials") {
 			return []string{path}
 		}
 		return nil
@@ -42,14 +37,22 @@ func findHarbor(path string, info os.FileInfo) []string {
 	entries, _ := os.ReadDir(path) // what cannot be read has none
 	for _, entry := range entries {
 		file := filepath.Join(path, entry.Name(), harborFile)
-		if entry.IsDir() && bytes.Contains(headOf(file), []byte(`"task_name"`)) {
+		if entry.IsDir() && isHarbor(file, "task_name") {
 			files = append(files, file)
 		}
 	}
-	if file := filepath.Join(path, harborFile); len(files) == 0 && bytes.Contains(headOf(file), []byte(`"trial_results"`)) {
+	if file := filepath.Join(path, harborFile); len(files) == 0 && isHarbor(file, "trial_results") {
 		return []string{file}
 	}
 	return files
+}
+
+// isHarbor reports whether a file has a result with any of the members.
+func isHarbor(file string, names ...string) bool {
+	return jsondoc.Has(file, func(members map[string]byte) bool {
+		return slices.ContainsFunc(names, func(name string) bool { return members[name] != 0 }) &&
+			members["started_at"] != 0
+	})
 }
 
 func readHarbor(s *source, path string) error {
@@ -106,7 +109,7 @@ func (s *source) absentTrials() {
 
 // readBounded reads a file that is not too large.
 func readBounded(path string) ([]byte, error) {
-	file, err := os.Open(path)
+	file, err := open(path)
 	if err != nil {
 		return nil, err
 	}
@@ -192,6 +195,10 @@ func (s *source) rewarded(r *run, trial *harborTrial) error {
 		if name, err = s.choose("reward", names); err != nil {
 			return err
 		}
+	}
+	if s.reward = cmp.Or(s.reward, name); s.reward != name { // other trials have another
+		_, err := s.choose("reward", s.rewards)
+		return err
 	}
 	reward := trial.Verifier.Rewards[name]
 	if reward == nil {

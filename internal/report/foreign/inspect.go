@@ -199,20 +199,26 @@ func (in *inspection) took(r *run, sample jsontape.Value) {
 		}
 	}
 	var cost float64
-	models, priced := 0, 0
+	models, priced, tokens := 0, 0, true
 	for _, usage := range sample.Get("model_usage").Members() {
 		if r.tokens == nil {
 			r.tokens = &ledger.UsageJSON{}
 		}
 		models++
-		count := func(name string) int64 { return int64(amount(usage.Get(name))) }
+		count := func(name string) int64 {
+			tokens = tokens && possible(usage.Get(name))
+			return int64(amount(usage.Get(name)))
+		}
 		used := ledger.UsageJSON(inspectlog.Tokens(count("input_tokens"), count("output_tokens"),
 			count("input_tokens_cache_read"), count("input_tokens_cache_write"), count("total_tokens")))
 		r.tokens.Add(&used)
-		if price := usage.Get("total_cost"); price.Kind() == jsontape.Number {
+		if price := usage.Get("total_cost"); price.Kind() == jsontape.Number && possible(price) {
 			priced++
 			cost += amount(price)
 		}
+	}
+	if !tokens {
+		r.tokens = nil
 	}
 	if models > 0 && priced == models {
 		r.cost = &cost
@@ -228,6 +234,12 @@ func amount(value jsontape.Value) float64 {
 		return n
 	}
 	return 0
+}
+
+// possible reports whether a number can have been counted; what is absent is no number.
+func possible(value jsontape.Value) bool {
+	n := value.Float64()
+	return value.Kind() != jsontape.Number || n >= 0 && n <= maxAmount
 }
 
 // scoresOf adds the values of a score, by name: a map has one for each of its keys.
@@ -279,6 +291,7 @@ func inspectValue(text string) (value float64, ok bool) {
 // finish says what holds for the whole log, chooses the scorer and adds the samples.
 func (in *inspection) finish() error {
 	in.name()
+	in.created[in.from.File] = in.log.Eval.Created
 	if err := in.ended(); err != nil {
 		return err
 	}
@@ -307,7 +320,7 @@ func (in *inspection) finish() error {
 		}
 		switch {
 		case r.verdict == ledger.Error:
-		case r.message != "" && in.log.Eval.Config.ScoreOnError:
+		case r.message != "": // whatever was scored before or after it
 			failed(r, r.message)
 		case !score.known:
 			failed(r, "the scorer "+scorer+" has not scored the sample")

@@ -32,7 +32,6 @@ type inspectLog struct {
 			SampleID      json.RawMessage `json:"sample_id"`
 			Epochs        int             `json:"epochs"`
 			EpochsReducer []string        `json:"epochs_reducer"`
-			ScoreOnError  bool            `json:"score_on_error"`
 			MessageLimit  json.RawMessage `json:"message_limit"`
 			TokenLimit    json.RawMessage `json:"token_limit"`
 			TimeLimit     json.RawMessage `json:"time_limit"`
@@ -89,8 +88,38 @@ func (in *inspection) ended() error {
 	if in.samples == 0 {
 		return in.reductions()
 	}
+	if in.samples < want {
+		in.absent()
+	}
 	return nil
 }
+
+// absent adds the samples that the log names and does not have. They are missing: those that were
+// left out may be those that failed.
+func (in *inspection) absent() {
+	type sample struct {
+		id    string
+		epoch int
+	}
+	there := map[sample]bool{}
+	for i := range in.scores {
+		r := &in.list[in.start+i]
+		there[sample{r.task, r.index}] = true
+	}
+	for _, raw := range in.log.Eval.Dataset.IDs {
+		for epoch := range min(max(1, in.log.Eval.Config.Epochs), maxRuns) {
+			r := run{task: strings.Trim(string(raw), `"`), index: epoch}
+			if at := (sample{r.task, r.index}); r.task != "" && !there[at] && len(there) < maxSlots {
+				there[at] = true
+				failed(&r, "the sample is not in the log")
+				in.list, in.scores = append(in.list, r), append(in.scores, nil)
+			}
+		}
+	}
+}
+
+// maxSlots bounds the samples that a log may name.
+const maxSlots = 10_000_000
 
 // inspectReduction is what a scorer says of each sample over all its epochs.
 type inspectReduction struct {

@@ -24,15 +24,25 @@ import (
 var promptfooReader = reader{format: "promptfoo", finds: findPromptfoo, read: readPromptfoo}
 
 var (
-	promptfooDocument = lazyregexp.New(`^\s*\{\s*"(evalId|results)"\s*:`)
-	promptfooYAML     = lazyregexp.New(`^(evalId|results):`)
-	promptfooLine     = lazyregexp.New(`"promptIdx"\s*:\s*\d`)
+	promptfooYAML = lazyregexp.New(`^(evalId|results):`)
+	promptfooLine = lazyregexp.New(`"promptIdx"\s*:\s*\d`)
 )
+
+// isPromptfoo reports whether a file is one document of promptfoo.
+func isPromptfoo(file string) bool {
+	line, rest, _ := bytes.Cut(headOf(file), []byte("\n"))
+	if json.Valid(line) && len(bytes.TrimSpace(rest)) > 0 {
+		return false // several documents
+	}
+	return jsondoc.Has(file, func(members map[string]byte) bool {
+		return members["evalId"] != 0 || members["results"] == '{'
+	})
+}
 
 func findPromptfoo(path string, info os.FileInfo) []string {
 	head := headOf(path)
 	line, _, _ := bytes.Cut(head, []byte("\n"))
-	if info.Mode().IsRegular() && (promptfooDocument.Get().Match(head) || promptfooYAML.Get().Match(head) ||
+	if info.Mode().IsRegular() && (isPromptfoo(path) || promptfooYAML.Get().Match(head) ||
 		bytes.HasPrefix(head, []byte("{")) && promptfooLine.Get().Match(line)) {
 		return []string{path}
 	}
@@ -110,7 +120,7 @@ type promptfooTokens struct {
 const promptfooErrored = 2
 
 func readPromptfoo(s *source, path string) error {
-	file, err := os.Open(path)
+	file, err := open(path)
 	if err != nil {
 		return err
 	}
@@ -143,7 +153,7 @@ func (p *promptfoo) readAll(file *os.File, head []byte) error {
 			return err
 		}
 		return p.document(bytes.NewReader(content))
-	case promptfooDocument.Get().Match(head):
+	case isPromptfoo(file.Name()):
 		return p.document(file)
 	}
 	scanner := bufio.NewScanner(file)
@@ -196,6 +206,7 @@ func (p *promptfoo) finish() error {
 			columns[one.arm] = append(known, one.column)
 		}
 	}
+	slices.SortStableFunc(p.held, func(a, b promptfooHeld) int { return a.column - b.column }) // the order of arms
 	for i := range p.held {
 		r := &p.held[i].run
 		if p.several[r.task] {

@@ -13,12 +13,16 @@ func Promptfoo(w io.Writer, records []ledger.Record) error {
 	last := ledger.Last(records)
 	for i := range last {
 		r := &last[i]
+		vars := map[string]any{}
+		if r.Digests.Visible != "" { // what is not known is not the same everywhere
+			vars["content"] = r.Digests.Visible
+		}
 		result := map[string]any{
 			"promptIdx": 0,
 			"testIdx":   i,
 			"testCase": map[string]any{
 				"description": r.TaskID,
-				"vars":        map[string]any{"content": r.Digests.Visible},
+				"vars":        vars,
 			},
 			"provider":      map[string]any{"id": r.Agent, "label": r.Arm},
 			"success":       r.Verdict == ledger.Pass,

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 )
 
 // skillsReader reads a workspace of Agent Skills: ITERATION/EVAL/CONFIGURATION/grading.json, with
@@ -22,14 +23,14 @@ func findSkills(path string, info os.FileInfo) []string {
 	for _, pattern := range []string{"*/*", "*/*/*", "*/*/*/*"} { // some runs have directories of their own
 		in := func(name string) []string {
 			found, _ := filepath.Glob(filepath.Join(escapeGlob(path), pattern, name))
-			return found
+			return slices.DeleteFunc(found, func(file string) bool { return amongOutputs(path, file) })
 		}
 		graded := in(gradingFile)
 		files = append(files, graded...)
 		if len(graded) == 0 {
 			continue
 		}
-		for _, trace := range append(in("outputs"), in(timingFile)...) { // of a run, graded or not
+		for _, trace := range append(in(outputsDir), in(timingFile)...) { // of a run, graded or not
 			file := filepath.Join(filepath.Dir(trace), gradingFile)
 			if !slices.Contains(files, file) {
 				files = append(files, file)
@@ -39,7 +40,14 @@ func findSkills(path string, info os.FileInfo) []string {
 	return files
 }
 
+// amongOutputs reports whether an agent can have written a file.
+func amongOutputs(root, file string) bool {
+	name, err := filepath.Rel(root, filepath.Dir(file))
+	return err != nil || slices.Contains(strings.Split(name, string(filepath.Separator)), outputsDir)
+}
+
 const (
+	outputsDir  = "outputs"
 	gradingFile = "grading.json"
 	timingFile  = "timing.json"
 )

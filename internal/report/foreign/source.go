@@ -65,6 +65,8 @@ type source struct {
 	series  map[string]int    // the same of what has several files
 	files   int               // how many the source has
 	rewards []string          // the names of those of all trials
+	reward  string            // the name of the one that counts so far
+	created map[string]string // when each file says that it was made
 	// tries are logs that may be written again when what failed is repeated.
 	tries map[string]*try
 }
@@ -116,6 +118,7 @@ func readAll(path string, files []string, one reader, opts Options) (*Runs, erro
 		runs:    map[[2]string]int{},
 		series:  map[string]int{},
 		tries:   map[string]*try{},
+		created: map[string]string{},
 		files:   len(files),
 	}
 	whole := sha256.New()
@@ -143,6 +146,9 @@ func readAll(path string, files []string, one reader, opts Options) (*Runs, erro
 			return nil, err
 		}
 	}
+	slices.SortStableFunc(s.list, func(a, b run) int { // the order of arms is that of their files
+		return strings.Compare(s.created[a.from.File], s.created[b.from.File])
+	})
 	s.experiment = "imported-" + hex.EncodeToString(whole.Sum(nil))[:16]
 	return &s.Runs, nil
 }
@@ -164,7 +170,7 @@ func label(file string) string {
 // digestOf returns the SHA-256 of a file. A missing file has the digest of an empty one.
 func digestOf(path string) (string, error) {
 	sum := sha256.New()
-	file, err := os.Open(path)
+	file, err := open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return hex.EncodeToString(sum.Sum(nil)), nil
 	}
@@ -178,9 +184,26 @@ func digestOf(path string) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
+// open opens a regular file. To open a pipe might wait forever.
+func open(path string) (*os.File, error) {
+	info, err := os.Stat(path)
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is not a regular file", path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return os.Open(path)
+}
+
 // contentOf is the digest of what a task consists of; two tasks of one name and different content
-// are not the same. What we have written ourselves has the digest in place of the content.
+// are not the same. What we have written ourselves has the digest in place of the content. What has
+// none is not known.
 func contentOf(parts ...[]byte) string {
+	empty := func(part []byte) bool { return len(part) == 0 || string(part) == `""` }
+	if !slices.ContainsFunc(parts, func(part []byte) bool { return !empty(part) }) {
+		return ""
+	}
 	if own := digestForm.Get().FindSubmatch(bytes.Join(parts, nil)); own != nil {
 		return string(own[1])
 	}

@@ -36,10 +36,11 @@ func findSWEBench(path string, info os.FileInfo) []string {
 			continue
 		}
 		// an instance whose patch did not apply, or that took too long, has no report
-		logs, _ := filepath.Glob(filepath.Join(escapeGlob(path), pattern, sweBenchLog))
-		for _, file := range logs {
-			if !slices.Contains(found, filepath.Join(filepath.Dir(file), "report.json")) {
-				found = append(found, file)
+		instances, _ := filepath.Glob(filepath.Join(escapeGlob(path), pattern))
+		for _, dir := range instances {
+			info, err := os.Stat(dir)
+			if file := filepath.Join(dir, "report.json"); err == nil && info.IsDir() && !slices.Contains(found, file) {
+				found = append(found, filepath.Join(dir, sweBenchLog))
 			}
 		}
 		return found
@@ -47,7 +48,7 @@ func findSWEBench(path string, info os.FileInfo) []string {
 	return nil
 }
 
-// sweBenchLog stands beside the report of an instance.
+// sweBenchLog stands beside the report of an instance, or in its place.
 const sweBenchLog = "run_instance.log"
 
 // escapeGlob takes a path as it is written.

@@ -45,7 +45,7 @@ func findTable(path string, info os.FileInfo) []string {
 
 // headOf returns the beginning of a file.
 func headOf(path string) []byte {
-	file, err := os.Open(path)
+	file, err := open(path)
 	if err != nil {
 		return nil
 	}
@@ -56,7 +56,7 @@ func headOf(path string) []byte {
 }
 
 func readTable(s *source, path string) error {
-	file, err := os.Open(path)
+	file, err := open(path)
 	if err != nil {
 		return err
 	}

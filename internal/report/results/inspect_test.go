@@ -267,7 +267,7 @@ func TestScorersEpochsAndFlagsOfALog(t *testing.T) {
 	}
 	path := writeArchive(t, filepath.Join(t.TempDir(), "x.eval"), members)
 	for scorer, want := range map[string]string{
-		"a/x": "pass fail error pass error", "a/y": "fail pass error pass error", "b": "fail error error pass error",
+		"a/x": "pass fail error error error", "a/y": "fail pass error error error", "b": "fail error error error error",
 	} {
 		var got []string
 		records := read(t, path, foreign.Options{Score: scorer})

@@ -43,8 +43,10 @@ type Results struct {
 	// Allow are the reasons to withhold claims that the user accepts.
 	Allow []string
 
+	order   [][2]string // the experiments and arms of other harnesses, the baseline first
 	signing *report.Signing
-	leftOut string // which tasks are not compared
+	leftOut string   // which tasks are not compared
+	copies  []string // which tasks of other harnesses are the same
 }
 
 // Ledger is one that was read.
@@ -102,8 +104,10 @@ func Load(dirs []string, damagedToo bool, from *foreign.Options) (*Results, erro
 		}
 	}
 	all.addPlans()
+	all.order = orderOf(parts)
 	var err error
 	all.Records, err = mergeByExperiment(parts)
+	groupCopies(all)
 	return all, err
 }
 
@@ -159,6 +163,7 @@ func (all *Results) Build(ctx context.Context, auditor Auditor, ks []int, detail
 		Records:     all.Records,
 		Directories: all.directories(),
 		Planned:     all.Planned,
+		Order:       all.order,
 		Unplanned:   all.unplanned(),
 		Findings:    findings,
 		Unexamined:  unexamined,
@@ -175,6 +180,7 @@ func (all *Results) Build(ctx context.Context, auditor Auditor, ks []int, detail
 	}
 	for i := range built.Groups {
 		built.Groups[i].Warnings = append(built.Groups[i].Warnings, all.Doubts...)
+		built.Groups[i].Warnings = append(built.Groups[i].Warnings, all.copies...)
 		if all.leftOut != "" {
 			built.Groups[i].Warnings = append(built.Groups[i].Warnings, all.leftOut)
 		}

@@ -105,6 +105,7 @@ func (r *Reader) read(sides []string) ([]*report.Group, error) {
 			return nil, err
 		}
 	}
+	groupCopies(slices.Collect(maps.Values(found))...)
 	built := map[string]*report.Report{}
 	for dir, one := range found {
 		var err error
