@@ -268,8 +268,12 @@ func ReadSentences(dir string) ([]SentenceVerdict, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w; remove it and rerun fit skill test, which writes it again", path, err)
 	}
-	return found.Sentences, nil
+	return slices.DeleteFunc(found.Sentences, nobodyDecided), nil
 }
+
+// nobodyDecided reports whether nobody was asked: a person who skips a sentence says nothing of it.
+// A panel that was asked and did not decide leaves missing data.
+func nobodyDecided(v SentenceVerdict) bool { return v.Pass == nil && v.By == "" }
 
 // WriteSentences replaces the verdicts in a run directory. What people said before about the same
 // attempts and sentences stays.
@@ -287,7 +291,8 @@ func WriteSentences(dir string, verdicts []SentenceVerdict) error {
 			}
 		}
 	}
-	text, err := json.MarshalIndent(sentencesDocument{Version: 1, Sentences: verdicts}, "", " ")
+	decided := slices.DeleteFunc(slices.Clone(verdicts), nobodyDecided)
+	text, err := json.MarshalIndent(sentencesDocument{Version: 1, Sentences: decided}, "", " ")
 	if err != nil {
 		return err
 	}

@@ -36,12 +36,19 @@ type Case struct {
 	// expected_output, that is the one.
 	Statements []Statement
 	// Checks are ready checks that code decides, as datasets have them.
-	Checks     []json.RawMessage
-	ChecksLine int
+	Checks []Check
 	// Files are put into the working directory, named as the file names them.
 	Files []Statement
 	// Silent says that the skill should not be used.
 	Silent bool
+	// Problems are what is wrong with the case: a part of the error of ParseEvals.
+	Problems []error
+}
+
+// Check is a ready check with the line that it begins on.
+type Check struct {
+	JSON json.RawMessage
+	Line int
 }
 
 // Statement is a text of the file with the line that it begins on.
@@ -70,11 +77,13 @@ func ParseEvals(name string, source []byte) (*Evals, error) {
 			r.wrong(value, "there are more than %d cases; split the file", maxCases)
 			break
 		}
+		before := len(r.problems)
 		c := r.evalCase(value, len(evals.Cases)+1)
 		if first, twice := seen[c.ID]; twice {
 			r.wrong(value, "the id %s is that of line %d too; ids are unique", c.ID, first)
 		}
 		seen[c.ID] = c.Line
+		c.Problems = slices.Clone(r.problems[before:])
 		evals.Cases = append(evals.Cases, c)
 	}
 	if list.Kind() == jsontape.Array && len(evals.Cases) == 0 {
@@ -179,9 +188,9 @@ func (r *reader) cases(evals *Evals) jsontape.Value {
 		r.wrong(list, "evals is not a list of cases")
 		return jsontape.Value{}
 	}
-	keys, hint := memberNames(r.top), `write {"skill_name": "…", "evals": [{"prompt": "…", "assertions": ["…"]}]}`
+	hint := `write {"skill_name": "…", "evals": [{"prompt": "…", "assertions": ["…"]}]}`
 	for _, one := range renames {
-		if slices.Contains(keys, one.key) {
+		if r.top.Get(one.key).Exists() {
 			hint = one.to
 			for first := range r.top.Get(one.key).Elements() {
 				if first.Get("prompt").Exists() {
@@ -192,12 +201,20 @@ func (r *reader) cases(evals *Evals) jsontape.Value {
 			break
 		}
 	}
-	found := "no keys"
-	if len(keys) > 0 {
-		found = "the keys " + strings.Join(keys, ", ")
-	}
-	r.wrong(r.top, "there is no list evals, but %s; %s", found, hint)
+	r.wrong(r.top, "there is no list evals, but %s; %s", keysOf(r.top), hint)
 	return jsontape.Value{}
+}
+
+// keysOf says which keys a value has that is not what was expected.
+func keysOf(value jsontape.Value) string {
+	names := memberNames(value)
+	switch {
+	case value.Kind() != jsontape.Object:
+		return "a value without keys"
+	case len(names) == 0:
+		return "no keys"
+	}
+	return "the keys " + strings.Join(names, ", ")
 }
 
 func memberNames(value jsontape.Value) []string {
@@ -234,13 +251,15 @@ func (r *reader) evalCase(value jsontape.Value, number int) Case {
 		}
 	}
 	if id := value.Get("id"); id.Exists() {
-		c.ID = r.id(id)
+		c.ID = r.id(id, number)
 	}
 	c.Name = r.text(value.Get("name"))
 	if c.Name == "" {
 		c.Name = r.text(value.Get("eval_name"))
 	}
-	if c.Prompt = r.text(value.Get("prompt")); strings.TrimSpace(c.Prompt) == "" {
+	if prompt := value.Get("prompt"); prompt.Exists() && prompt.Kind() != jsontape.String {
+		r.wrong(prompt, "case %s: the prompt must be a text", c.ID)
+	} else if c.Prompt = r.text(prompt); strings.TrimSpace(c.Prompt) == "" {
 		hint := ""
 		for _, other := range []string{"input", "query", "task", "instruction", "user_prompt"} {
 			if value.Get(other).Kind() == jsontape.String {
@@ -269,7 +288,7 @@ func (r *reader) evalCase(value jsontape.Value, number int) Case {
 }
 
 // id returns an id, which is a number or a text.
-func (r *reader) id(value jsontape.Value) string {
+func (r *reader) id(value jsontape.Value, number int) string {
 	switch value.Kind() {
 	case jsontape.String:
 		if text := strings.TrimSpace(r.text(value)); text != "" {
@@ -279,8 +298,8 @@ func (r *reader) id(value jsontape.Value) string {
 		start, end := value.Span()
 		return string(r.source[start:end])
 	}
-	r.wrong(value, "an id is a number or a word")
-	return "?"
+	r.wrong(value, "case %d: the id must be a number or a word", number)
+	return strconv.Itoa(number)
 }
 
 func (r *reader) statements(value jsontape.Value, key, id string) []Statement {
@@ -353,7 +372,7 @@ func (r *reader) scorers(c *Case, list jsontape.Value) {
 				continue
 			}
 			check, _ := json.Marshal(map[string]string{"matches": pattern, "name": r.text(one.Get("name"))})
-			c.Checks, c.ChecksLine = append(c.Checks, check), r.line(one)
+			c.Checks = append(c.Checks, Check{check, r.line(one)})
 		case "llm_judge":
 			criterion := r.text(one.Get("criterion"))
 			if strings.TrimSpace(criterion) == "" {
@@ -382,10 +401,7 @@ func (r *reader) checks(c *Case, list jsontape.Value) {
 			continue
 		}
 		start, end := one.Span()
-		c.Checks = append(c.Checks, slices.Clone(r.source[start:end]))
-		if c.ChecksLine == 0 {
-			c.ChecksLine = r.line(one)
-		}
+		c.Checks = append(c.Checks, Check{slices.Clone(r.source[start:end]), r.line(one)})
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/fit-eval/fit/internal/skill"
+	"github.com/fit-eval/fit/internal/task"
 )
 
 // TestEvalsAreReadInEveryShape: one fixture for each shape that people write.
@@ -53,7 +54,7 @@ func TestEvalsAreReadInEveryShape(t *testing.T) {
 				sentences = append(sentences, s.Text)
 			}
 			for _, check := range c.Checks {
-				checks = append(checks, string(check))
+				checks = append(checks, string(check.JSON))
 			}
 			for _, f := range c.Files {
 				files = append(files, f.Text)
@@ -76,15 +77,17 @@ func TestOtherLayoutsAreRefused(t *testing.T) {
 		`{"test_cases":[{"expected_behavior":["a"]}],"evaluation_criteria":{}}`: "evals.json:1: there is no list " +
 			"evals, but the keys test_cases, evaluation_criteria; rename test_cases to evals, and in each case " +
 			"expected_behavior to assertions",
-		`{"cases":[{"input":"x","cmd":"y"}]}`:            "the keys cases; rename cases to evals, in each case input to prompt",
-		`{"a":1}`:                                        `the keys a; write {"skill_name"`,
-		`[{"query":"q","should_trigger":true}]`:          "rename the file to evals/queries.json and run fit skill trigger",
-		`{"cases":[{"prompt":"p","assertions":["a"]}]}`:  "the keys cases; rename cases to evals",
-		`{"evals":[{"prompt":"p","checks":{"a":1}}]}`:    `checks is not a list; write [{"contains"`,
-		"{\"evals\":[\n{\"id\":1,\"input\":\"x\"},\n7]}": "evals.json:2: case 1 has no prompt; rename input to prompt",
-		`{"evals":[{"id":1,"prompt":"p"}]}`:              "case 1 has nothing to judge by",
-		`{"evals":[]}`:                                   "evals is empty",
-		`{"evals":`:                                      "evals.json:1:9",
+		`{"cases":[{"input":"x","cmd":"y"}]}`:             "the keys cases; rename cases to evals, in each case input to prompt",
+		`{"a":1}`:                                         `the keys a; write {"skill_name"`,
+		`[{"query":"q","should_trigger":true}]`:           "rename the file to evals/queries.json and run fit skill trigger",
+		`{"cases":[{"prompt":"p","assertions":["a"]}]}`:   "the keys cases; rename cases to evals",
+		`{"evals":[{"prompt":"p","checks":{"a":1}}]}`:     `checks is not a list; write [{"contains"`,
+		"{\"evals\":[\n{\"id\":1,\"input\":\"x\"},\n7]}":  "evals.json:2: case 1 has no prompt; rename input to prompt",
+		`{"evals":[{"id":1,"prompt":"p"}]}`:               "case 1 has nothing to judge by",
+		`{"evals":[{"prompt":["p"],"assertions":["a"]}]}`: "case 1: the prompt must be a text",
+		`3`:            "there is no list evals, but a value without keys",
+		`{"evals":[]}`: "evals is empty",
+		`{"evals":`:    "evals.json:1:9",
 	} {
 		t.Run(text, func(t *testing.T) {
 			_, err := skill.ParseEvals("evals.json", []byte(text))
@@ -105,7 +108,7 @@ func TestEverythingThatIsWrongIsSaidAtOnce(t *testing.T) {
 	}
 	for _, want := range []string{
 		"e.json:2: case 1 has no prompt", "e.json:3: case 1: assertions: want a text", "e.json:3: the id 1 is that of line 2",
-		"e.json:4: an id is a number or a word", "e.json:4: case ?: scorers: the type is regex or llm_judge",
+		"e.json:4: case 3: the id must be a number or a word", "e.json:4: case 3: scorers: the type is regex or llm_judge",
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%v\ndoes not say %q", err, want)
@@ -124,6 +127,11 @@ func TestQueries(t *testing.T) {
 	for _, want := range []string{"q.json:1: should_trigger is missing", "q.json:2: query is missing"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v does not say %q", err, want)
+		}
+	}
+	for text, want := range map[string]string{`3`: "but a value without keys", `{}`: "but no keys"} {
+		if _, err := skill.ParseQueries("q.json", []byte(text)); err == nil || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("%s: %v does not end with %q", text, err, want)
 		}
 	}
 }
@@ -235,7 +243,7 @@ func TestLintFindsWhatIsWrong(t *testing.T) {
 	} {
 		_, root := tree(t, test.files)
 		var found []string
-		for _, f := range skill.Lint(root, "tables") {
+		for _, f := range skill.Lint(root, "tables", task.CheckCase(root.Name())) {
 			found = append(found, fmt.Sprintf("%s:%d %s", f.File, f.Line, f.Rule))
 			if skill.Rules[f.Rule] == "" {
 				t.Errorf("the rule %s has no text", f.Rule)

@@ -63,9 +63,15 @@ const (
 	maxBodyTokens    = 5000
 )
 
-// Lint checks the skill in a directory, whose name is given as well.
-func Lint(root *os.Root, name string) []Finding {
-	l := &linter{root: root, name: name, redactor: redact.New(redact.Config{})}
+// Lint checks the skill in a directory, whose name is given as well. Whoever runs test cases says
+// with checkCase what is wrong with one that can be read.
+func Lint(root *os.Root, name string, checkCase func(*Case) error) []Finding {
+	l := &linter{
+		root:      root,
+		name:      name,
+		checkCase: checkCase,
+		redactor:  redact.New(redact.Config{}),
+	}
 	text, err := ReadFile(root, FileName)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -103,11 +109,12 @@ func Elsewhere(root *os.Root) string {
 }
 
 type linter struct {
-	root     *os.Root
-	name     string
-	text     []byte // of SKILL.md
-	redactor *redact.Redactor
-	found    []Finding
+	root      *os.Root
+	name      string
+	checkCase func(*Case) error
+	text      []byte // of SKILL.md
+	redactor  *redact.Redactor
+	found     []Finding
 }
 
 func (l *linter) add(rule, level, file string, line int, format string, args ...any) {
@@ -242,8 +249,9 @@ var (
 	// interpreter matches a program that runs scripts, followed by a script.
 	interpreter = lazyregexp.New(`\b(?:ba|z)?(?:sh|python3?|node|bun|deno run|uv run|tsx|ruby|perl|pwsh|source)(?: -\S+)* ` +
 		`+["']?([A-Za-z0-9_./$\{}-]+)`)
-	placeholder  = lazyregexp.New(`(?i)[/\\](\.+|example|user(name)?|you|your-?name|name|me|someone)$`)
-	absolutePath = lazyregexp.New(`(/Users/[A-Za-z0-9_.-]+|/home/[A-Za-z0-9_.-]+|[A-Z]:\\Users\\[A-Za-z0-9_.-]+)`)
+	placeholder  = lazyregexp.New(`(?i)[/\\](\.+|example|user(name)?|you|your-?name|name|someone)$`)
+	absolutePath = lazyregexp.New(`(/Users/[A-Za-z0-9_.-]+|/home/[A-Za-z0-9_.-]+|` +
+		`[A-Za-z]:\\{1,2}Users\\{1,2}[A-Za-z0-9_.-]+)`) // JSON doubles the \
 )
 
 func (l *linter) body(body string, before int) {
@@ -303,6 +311,7 @@ func (l *linter) tests() {
 				l.place("evals", levelWarning, note)
 			}
 			for i := range evals.Cases {
+				l.place("evals", LevelError, l.checkCase(&evals.Cases[i]))
 				l.caseFiles(&evals.Cases[i])
 			}
 		}

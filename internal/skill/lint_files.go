@@ -62,9 +62,11 @@ func (l *linter) lines(file, text string) {
 		l.add("secret", LevelError, file, at, "it looks like a credential; remove it and revoke it")
 	}
 	for i, line := range strings.Split(text, "\n") {
-		if found := absolutePath.Get().FindString(line); found != "" && !placeholder.Get().MatchString(found) {
-			l.add("absolute-path", levelWarning, file, i+1, "%s is a path of one machine", found)
-			return // one for each file is enough to see it
+		for _, found := range absolutePath.Get().FindAllString(line, -1) {
+			if !placeholder.Get().MatchString(found) {
+				l.add("absolute-path", levelWarning, file, i+1, "%s is a path of one machine", found)
+				return // one for each file is enough to see it
+			}
 		}
 	}
 }

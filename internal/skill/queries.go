@@ -36,8 +36,7 @@ func ParseQueries(name string, source []byte) ([]Query, error) {
 		}
 	}
 	if list.Kind() != jsontape.Array {
-		r.wrong(r.top, `must be a list [{"query": "…", "should_trigger": true}, …], but has the keys %s`,
-			strings.Join(memberNames(r.top), ", "))
+		r.wrong(r.top, `there is no list [{"query": "…", "should_trigger": true}, …], but %s`, keysOf(r.top))
 	}
 	var queries []Query
 	seen := map[string]int{}

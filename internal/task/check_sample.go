@@ -24,6 +24,11 @@ func (d *datasetLoader) sampleChecks(sample *Sample) (rubric string, err error) 
 		}
 		checks = append(slices.Clone(checks), more...)
 	}
+	return sample.fillIn(checks)
+}
+
+// fillIn fills in checks for a sample.
+func (sample *Sample) fillIn(checks []checkTemplate) (rubric string, err error) {
 	var rubrics []string
 	names := map[string]int{}
 	for _, one := range checks {

@@ -1,8 +1,6 @@
 package task
 
 import (
-	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -11,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/internal/document"
 	"github.com/fit-eval/fit/internal/skill"
 )
@@ -31,8 +30,8 @@ func (l *loader) evals() {
 		return
 	}
 	evals, err := skill.ParseEvals(skill.EvalsFile, []byte(text))
-	if err != nil {
-		l.add(err)
+	l.add(l.unlessElsewhere(evals, err))
+	if evals == nil {
 		return
 	}
 	for _, note := range evals.Notes {
@@ -46,6 +45,9 @@ func (l *loader) evals() {
 	for i := range evals.Cases {
 		d := &datasetLoader{loader: l, seen: map[string]int{}}
 		t, err := d.evalCase(&evals.Cases[i], name)
+		if !l.wanted(evals.Cases[i].ID) && (err != nil || len(evals.Cases[i].Problems) > 0) {
+			continue
+		}
 		if err != nil {
 			for _, one := range unjoined(err) {
 				l.add(rowError(one, skill.EvalsFile, evals.Cases[i].Line))
@@ -54,6 +56,29 @@ func (l *loader) evals() {
 		}
 		l.family.Tasks = append(l.family.Tasks, t)
 	}
+}
+
+// unlessElsewhere returns what is wrong with a file of test cases, unless it is wrong only in cases
+// that are not wanted.
+func (l *loader) unlessElsewhere(evals *skill.Evals, err error) error {
+	if err == nil || evals == nil {
+		return err
+	}
+	problems := len(unjoined(err))
+	for i := range evals.Cases {
+		if c := &evals.Cases[i]; !l.wanted(c.ID) {
+			problems -= len(c.Problems)
+		}
+	}
+	if problems > 0 {
+		return err
+	}
+	return nil
+}
+
+// wanted reports whether a test case is.
+func (l *loader) wanted(id string) bool {
+	return l.opts.Cases == nil || slices.Contains(l.opts.Cases, id)
 }
 
 func unjoined(err error) []error {
@@ -71,21 +96,11 @@ func (d *datasetLoader) evalCase(c *skill.Case, name string) (Task, error) {
 		Prompt:   c.Prompt,
 		Settings: settings(TaskFile{}, TaskFile{}, false),
 	}
-	if !isTaskID(t.ID) || tooLong(t.ID) {
-		return t, fmt.Errorf("the id %q must be printable text of at most %d bytes", t.ID, maxTaskID)
-	}
 	sample := &Sample{
 		Columns: map[string]any{"id": c.ID, "prompt": c.Prompt, "expected_output": c.Expected},
 		Silent:  c.Silent,
 	}
-	if len(c.Checks) > 0 {
-		sample.Columns[gradeColumn] = "[" + string(bytes.Join(rawBytes(c), []byte(","))) + "]"
-	}
-	rubric, err := d.sampleChecks(sample)
-	delete(sample.Columns, gradeColumn)
-	if err != nil {
-		err = rowError(fmt.Errorf("case %s: %w", c.ID, err), skill.EvalsFile, cmp.Or(c.ChecksLine, c.Line))
-	}
+	rubric, err := d.checkCase(sample, c)
 	if rubric != "" {
 		sample.Statements = append(sample.Statements, Statement{Text: rubric})
 	}
@@ -114,12 +129,43 @@ func (d *datasetLoader) evalCase(c *skill.Case, name string) (Task, error) {
 	return t, d.sampleDigests(&t)
 }
 
-func rawBytes(c *skill.Case) [][]byte {
-	list := make([][]byte, len(c.Checks))
-	for i, check := range c.Checks {
-		list[i] = check
+// CheckCase returns what says, of a test case of the skill in a directory, all that is wrong with
+// its id and its checks: each a *document.Error.
+func CheckCase(dir string) func(*skill.Case) error {
+	d := &datasetLoader{loader: &loader{real: dir, family: &Family{}}}
+	return func(c *skill.Case) error {
+		sample := &Sample{Columns: map[string]any{"id": c.ID, "prompt": c.Prompt, "expected_output": c.Expected}}
+		_, err := d.checkCase(sample, c)
+		return err
 	}
-	return list
+}
+
+// checkCase checks the id of a case, and fills in its checks.
+func (d *datasetLoader) checkCase(sample *Sample, c *skill.Case) (rubric string, err error) {
+	var problems []error
+	wrong := func(line int, format string, args ...any) {
+		one := &document.Error{File: skill.EvalsFile, Line: line, Msg: fmt.Sprintf(format, args...)}
+		problems = append(problems, one)
+	}
+	if !isTaskID(c.ID) || tooLong(c.ID) {
+		wrong(c.Line, "the id %q must be printable text of at most %d bytes", display.CutBytes(c.ID, 60), maxTaskID)
+	}
+	var checks []checkTemplate
+	for i, check := range c.Checks {
+		own, err := d.ownChecks("[" + string(check.JSON) + "]")
+		for k := 0; k < len(own) && err == nil; k++ {
+			_, _, err = own[k].fillIn(sample.Columns)
+		}
+		if err != nil {
+			said := strings.TrimPrefix(strings.TrimPrefix(err.Error(), "0: "), "0.")
+			wrong(check.Line, "case %s: check %d: %s", display.CutBytes(c.ID, 60), i+1, said)
+		}
+		checks = append(checks, own...)
+	}
+	if len(problems) > 0 {
+		return "", errors.Join(problems...)
+	}
+	return sample.fillIn(checks)
 }
 
 // maxCaseFiles bounds the files of one case: a case may name directories.

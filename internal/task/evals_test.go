@@ -98,7 +98,10 @@ func TestWhatIsWrongWithTestCasesIsSaidAtOnce(t *testing.T) {
 		"tables/evals/evals.json": "{\"evals\":[\n" +
 			"{\"id\":1,\"prompt\":\"p\",\"assertions\":[\"a\"],\"files\":[\"gone.csv\", \"../x\"]},\n" +
 			"{\"id\":2,\"prompt\":\"p\",\"checks\":[{\"contanis\":[\"x\"]}]},\n" +
-			"{\"id\":3,\"prompt\":\"p\",\"checks\":[{\"contains\":[\"x\"],\"file\":\"/etc/passwd\"}]}]}",
+			"{\"id\":3,\"prompt\":\"p\",\"checks\":[{\"contains\":[\"x\"],\"file\":\"/etc/passwd\"}]},\n" +
+			"{\"id\":4,\"prompt\":\"p\",\"checks\":[{\"exits\":\"a\"},\n{\"command\":\"x\"},\n{\"contains\":\"x\"},\n" +
+			"{\"matches\":\"(\"},\n{\"exists\":\"../../../etc/passwd\"}]},\n" +
+			"{\"id\":\"" + strings.Repeat("x", 300) + "\",\"prompt\":\"p\",\"checks\":[{\"exists\":\"a\"}]}]}",
 	})
 	_, err := task.Load(t.Context(), dir, task.Options{})
 	if err == nil {
@@ -109,9 +112,18 @@ func TestWhatIsWrongWithTestCasesIsSaidAtOnce(t *testing.T) {
 		"evals/evals.json:2: case 1: files: ../x leads out of the skill",
 		"evals/evals.json:3: case 2: ", "contanis",
 		"evals/evals.json:4: case 3: ", "/etc/passwd is not a path inside the working directory",
+		"evals/evals.json:5: case 4: check 1: exits: ",
+		"evals/evals.json:6: case 4: check 2: command: ",
+		"evals/evals.json:7: case 4: check 3: contains: ",
+		"evals/evals.json:8: case 4: check 4: matches: ",
+		"evals/evals.json:9: case 4: check 5: ",
+		"evals/evals.json:10: the id ",
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%v\ndoes not say %q", err, want)
 		}
+	}
+	if strings.Contains(err.Error(), "column grade") || strings.Contains(err.Error(), ": 0.") {
+		t.Errorf("%v\nspeaks of a column, or counts from 0", err)
 	}
 }

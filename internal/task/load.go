@@ -24,6 +24,9 @@ type Options struct {
 	CacheDir string
 	// Environ is the environment whose values win over environment files, as os.Environ gives it.
 	Environ []string
+	// Cases are the test cases of a skill that are wanted; nil: all. What is wrong with another one
+	// leaves it out, and nothing else.
+	Cases []string
 
 	datasetBounds *datasetBounds // nil: the usual ones
 }

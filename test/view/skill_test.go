@@ -67,7 +67,7 @@ func TestASkillIsLookedAtCaseByCase(t *testing.T) {
 	t.Parallel()
 	b := chromium(t)
 	dir, test := testGreetings(t)
-	if said := test(); !strings.Contains(said, "unjudged: 2 sentences") {
+	if said := test(); !strings.Contains(said, "unjudged: 4 verdicts") {
 		t.Fatalf("the test says %s", said)
 	}
 	address := serve(t, dir)

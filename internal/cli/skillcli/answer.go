@@ -3,8 +3,10 @@ package skillcli
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,6 +20,7 @@ import (
 	"github.com/fit-eval/fit/internal/judge"
 	"github.com/fit-eval/fit/internal/report"
 	"github.com/fit-eval/fit/internal/report/skilltest"
+	"github.com/fit-eval/fit/internal/scratch"
 	"github.com/fit-eval/fit/internal/skill"
 	"github.com/fit-eval/fit/internal/task"
 	"github.com/fit-eval/fit/stats"
@@ -194,7 +197,21 @@ func (t *skillTest) place(same func(dir string) bool) (err error) {
 	if t.output, err = filepath.Abs(dir); err != nil {
 		return err
 	}
+	_, err = os.Lstat(t.output)
+	t.made = errors.Is(err, fs.ErrNotExist)
 	return os.MkdirAll(t.output, 0o700)
+}
+
+// tidy removes the run directory that a call made and then found nothing to run for: a mistake in a
+// flag, or a dry run, is no iteration.
+func (t *skillTest) tidy() {
+	if !t.made || t.begun {
+		return
+	}
+	_ = scratch.RemoveAll(t.output) // it holds copies only
+	if t.opts.Output == "" {
+		_ = os.Remove(filepath.Dir(t.output)) // the workspace, unless there are other iterations
+	}
 }
 
 // digest is that of the skill with its tests.

@@ -14,6 +14,7 @@ import (
 	"github.com/fit-eval/fit/internal/report"
 	"github.com/fit-eval/fit/internal/sarif"
 	"github.com/fit-eval/fit/internal/skill"
+	"github.com/fit-eval/fit/internal/task"
 )
 
 const formatSARIF = "sarif"
@@ -82,7 +83,8 @@ func lintDir(con *console.Console, dir string) (linted, error) {
 		return linted{}, console.Usagef("%s is not the directory of a skill: %w", dir, err)
 	}
 	defer root.Close()
-	return linted{Dir: filepath.ToSlash(dir), Findings: skill.Lint(root, filepath.Base(at))}, nil
+	found := skill.Lint(root, filepath.Base(at), task.CheckCase(at))
+	return linted{Dir: filepath.ToSlash(dir), Findings: found}, nil
 }
 
 func printLinted(con *console.Console, all []linted, format string) error {

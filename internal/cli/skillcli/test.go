@@ -21,6 +21,7 @@ import (
 	"github.com/fit-eval/fit/internal/report/skilltest"
 	"github.com/fit-eval/fit/internal/skill"
 	"github.com/fit-eval/fit/internal/task"
+	"github.com/fit-eval/fit/ledger"
 )
 
 // testOptions are the flags of fit skill test.
@@ -119,6 +120,7 @@ func runTest(ctx context.Context, con *console.Console, registry *agent.Registry
 	if err != nil {
 		return err
 	}
+	defer test.tidy()
 	if err := test.openCases(ctx, name); err != nil {
 		return err
 	}
@@ -173,6 +175,8 @@ type skillTest struct {
 	opts     *testOptions
 	dir      string // of the skill, absolute
 	output   string
+	made     bool // by this call: the run directory
+	begun    bool // the run directory has runs
 	agents   []string
 	skill    staged
 	former   staged // the zero value: the baseline has no skill
@@ -203,7 +207,10 @@ func openTest(con *console.Console, registry *agent.Registry, opts *testOptions,
 	if len(t.agents) == 0 {
 		t.agents = []string{""}
 	}
-	for _, id := range t.agents {
+	for i, id := range t.agents {
+		if slices.Contains(t.agents[:i], id) {
+			return nil, console.Usagef("--agent %s is given twice: each agent is tested by itself, so name it once", id)
+		}
 		if _, err := registry.Get(id); id != "" && err != nil {
 			return nil, console.Exit(console.ExitUsage, err)
 		}
@@ -226,7 +233,11 @@ func (t *skillTest) openCases(ctx context.Context, name string) (err error) {
 	if _, err := os.Stat(filepath.Join(t.dir, filepath.FromSlash(skill.EvalsFile))); err != nil {
 		return console.Usagef("%s has no test cases: write %s (fit skill init shows one)", name, skill.EvalsFile)
 	}
-	if t.family, err = task.Load(ctx, t.dir, task.Options{Environ: t.con.Environ}); err != nil {
+	if t.family, err = task.Load(ctx, t.dir, task.Options{Environ: t.con.Environ, Cases: t.opts.cases}); err != nil {
+		if len(t.opts.cases) == 0 && ctx.Err() == nil {
+			err = fmt.Errorf("%w\na case that --task does not choose stops nothing: fit skill test %s --task ID", err,
+				name)
+		}
 		return experimentcli.PrepareError(ctx, err)
 	}
 	for _, warning := range t.family.Warnings {
@@ -279,6 +290,9 @@ func (t *skillTest) stage(ctx context.Context) (err error) {
 	if t.skill, err = stage(ctx, t.dir, filepath.Join(t.output, "skills", skilltest.ArmWith, base)); err != nil {
 		return err
 	}
+	if err := t.twins(); err != nil {
+		return err
+	}
 	if t.opts.against == "" {
 		return nil
 	}
@@ -288,6 +302,29 @@ func (t *skillTest) stage(ctx context.Context) (err error) {
 		err = console.Usagef("--against %s is the same skill: there is nothing to compare", t.opts.against)
 	}
 	return err
+}
+
+// twins says which of the other skills cannot be told from the one that is tested.
+func (t *skillTest) twins() error {
+	for _, other := range console.List(t.opts.with) {
+		found, err := experiment.ReadSkills(t.con.Path(other))
+		if err != nil {
+			return console.Exit(console.ExitUsage, fmt.Errorf("--with %s: %w", other, err))
+		}
+		for i := range found {
+			if found[i].Kind != ledger.PieceSkill {
+				continue
+			}
+			one, err := readStaged(found[i].Source)
+			if err != nil || strings.TrimSpace(one.Body) != strings.TrimSpace(t.skill.Body) {
+				continue
+			}
+			fmt.Fprintf(t.con.Stderr, "note: --with %s: the skill %s has the same body as %s, so that nothing shows "+
+				"which of them is opened: opening is not counted, and negative cases do not fail by it\n",
+				other, one.Name, t.skill.Name)
+		}
+	}
+	return nil
 }
 
 // arms returns the baseline and the arm with the skill.
@@ -363,6 +400,7 @@ func (t *skillTest) run(ctx context.Context, id string) (string, error) {
 	if run.Dir, err = experimentcli.OpenDirectory(t.con, run.Output, prepared.Plan, machine.Redactor); err != nil {
 		return "", err
 	}
+	t.begun = true
 	outcome, err := run.Do(ctx)
 	if err := errors.Join(err, run.Dir.Close()); err != nil {
 		return "", err

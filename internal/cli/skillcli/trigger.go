@@ -68,6 +68,7 @@ func runTrigger(ctx context.Context, con *console.Console, registry *agent.Regis
 	if err != nil {
 		return err
 	}
+	defer test.tidy()
 	about, err := test.openQueries(ctx)
 	if err != nil {
 		return err

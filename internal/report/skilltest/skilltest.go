@@ -89,8 +89,8 @@ type Answer struct {
 	// DescriptionTokens are added to every call, BodyTokens to those after the skill was opened.
 	DescriptionTokens int `json:"descriptionTokens"`
 	BodyTokens        int `json:"bodyTokens"`
-	// Unjudged counts the sentences that nobody judged, and UnjudgedCases names the cases that were
-	// not run because they have nothing else.
+	// Unjudged counts the verdicts that are missing, one for each run and sentence of its case, and
+	// UnjudgedCases names the cases that were not run because they have nothing else.
 	Unjudged      int      `json:"unjudged,omitempty"`
 	UnjudgedCases []string `json:"unjudgedCases,omitempty"`
 	Leaks         []Leak   `json:"leaks,omitempty"`
@@ -147,34 +147,48 @@ func build(in input) *Answer {
 				byRow[key].Without.add(row.Pass)
 			}
 		}
+		a.Unjudged += unjudged(r, len(c.Sentences))
 		a.countSilent(r, c.Silent && r.Arm == with)
 	}
 	slices.SortStableFunc(order, func(x, y [2]string) int { return naturally(x[0], y[0]) })
-	judged := 0
 	for _, key := range order {
 		one := byRow[key]
 		one.Reading = readingOf(one.With, one.Without)
 		a.Assertions = append(a.Assertions, *one)
-		if one.Shown != "" {
-			judged++
-		}
 	}
 	for i := range in.Test.Cases {
-		c := &in.Test.Cases[i]
-		a.Unjudged += len(c.Sentences)
-		if c.Silent && a.Silent != nil {
+		if in.Test.Cases[i].Silent && a.Silent != nil {
 			a.Silent.Cases++
 		}
 	}
-	a.Unjudged -= judged
 	a.need(&in)
 	return a
+}
+
+// unjudged counts the sentences of a run that nobody judged. A run that failed has none to judge.
+func unjudged(r *ledger.Record, sentences int) int {
+	if r.Verdict == ledger.Error && r.ErrorClass != ledger.ErrorJudge {
+		return 0
+	}
+	for _, row := range readRows(r) {
+		if row.Shown != "" {
+			sentences--
+		}
+	}
+	return sentences
 }
 
 // rowsOf returns the decided rows of a run: its checks and its sentences. A run without a verdict
 // has none.
 func rowsOf(r *ledger.Record) []results.SentenceRow {
-	if r.Verdict == ledger.Error || r.HiddenTests == nil {
+	if r.Verdict == ledger.Error {
+		return nil
+	}
+	return readRows(r)
+}
+
+func readRows(r *ledger.Record) []results.SentenceRow {
+	if r.HiddenTests == nil {
 		return nil
 	}
 	var rows []results.SentenceRow

@@ -103,8 +103,8 @@ func (a *Answer) facts(w io.Writer) {
 			s.Runs)
 	}
 	if a.Unjudged > 0 {
-		fmt.Fprintf(w, "unjudged: %s, which nobody decided and which count nothing\n",
-			report.Count(a.Unjudged, "sentence"))
+		fmt.Fprintf(w, "unjudged: %s on sentences of runs, which nobody gave and which count nothing\n",
+			report.Count(a.Unjudged, "verdict"))
 	}
 	for _, leak := range a.Leaks {
 		fmt.Fprintf(w, "note: case %s repeats the skill and tests memory: %q\n", display.Line(leak.Case),
