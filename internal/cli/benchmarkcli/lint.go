@@ -121,20 +121,21 @@ func runLint(ctx context.Context, con *console.Console, opts *lintOptions) error
 // copies warns of tasks that are the same but for their names, and of those that share their files
 // and tests and differ in what they ask.
 func (l *linter) copies(chosen []*taskLinter) {
-	same, near := map[task.Digest]string{}, map[task.Digest]string{}
+	same, near := map[task.Digest]string{}, map[string]string{}
 	for _, one := range chosen {
 		first, copied := same[one.t.Digest]
-		other, alike := near[one.t.Files]
+		shared := one.t.Shared()
+		other, alike := near[shared]
 		switch {
 		case copied:
 			l.findings = append(l.findings, finding{Level: "warning", Task: one.t.ID, Message: fmt.Sprintf(
 				"a copy of task %s: together they count as one", first)})
-		case alike && one.t.Suite != nil && one.t.Sample == nil:
+		case alike && shared != "":
 			l.findings = append(l.findings, finding{Level: "warning", Task: one.t.ID, Message: fmt.Sprintf(
 				"nearly a copy of task %s, with the same files and tests; name one cluster for both, if who solves "+
 					"one solves the other", other)})
 		default:
-			same[one.t.Digest], near[one.t.Files] = one.t.ID, one.t.ID
+			same[one.t.Digest], near[shared] = one.t.ID, one.t.ID
 		}
 	}
 }

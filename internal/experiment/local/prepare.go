@@ -359,11 +359,6 @@ func sentencesOf(t *task.Task) int {
 func (p *preparation) planTasks() {
 	for i := range p.Family.Tasks {
 		t := &p.Family.Tasks[i]
-		shared := ""
-		if t.Suite != nil && t.Sample == nil {
-			sum := sha256.Sum256([]byte(t.Files.Visible + " " + t.Files.Hidden))
-			shared = hex.EncodeToString(sum[:8])
-		}
 		p.Plan.Tasks = append(p.Plan.Tasks, experiment.PlannedTask{
 			ID:         t.ID,
 			Visible:    t.Digest.Visible,
@@ -374,7 +369,7 @@ func (p *preparation) planTasks() {
 			Scored:     t.Settings.Scored,
 			Judged:     t.JudgeTemplate != "",
 			Sentences:  sentencesOf(t),
-			Shared:     shared,
+			Shared:     t.Shared(),
 
 			AgentTimeoutMs: t.Settings.Timeouts.Agent.Milliseconds(),
 		})
