@@ -17,7 +17,8 @@ import (
 	"github.com/fit-eval/fit/internal/testenv"
 )
 
-// TestNewFamiliesPassLint: what init makes can be run as it is.
+// TestNewFamiliesPassLint: what init makes can be run as it is, and its agents reach their
+// model and nothing else, whatever the runner.
 func TestNewFamiliesPassLint(t *testing.T) {
 	t.Parallel()
 	for language, tool := range map[string]string{
@@ -34,6 +35,10 @@ func TestNewFamiliesPassLint(t *testing.T) {
 			if code := cli.Run(context.Background(), append([]string{"fit-benchmark"}, args...), con); code != 0 {
 				t.Errorf("%s %v: exit %d\n%s", language, args, code, output.String())
 			}
+		}
+		settings, err := os.ReadFile(filepath.Join(con.Dir, "family", "family.yaml"))
+		if err != nil || !strings.Contains(string(settings), "\nnetwork: {agent: model, required: false}\n") {
+			t.Errorf("%s: agents reach more than their model (%v):\n%s", language, err, settings)
 		}
 	}
 }
