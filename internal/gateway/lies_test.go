@@ -40,6 +40,10 @@ func TestUsageThatCannotBeIsUnknown(t *testing.T) {
 		"too much to read": {"/v1/messages", `{"usage":{"input_tokens":1000000000,"output_tokens":50}}`, nil},
 		"stream: empty":    {"/v1/messages", `event: message_start` + "\n" + `data: {"message":{"usage":{}}}` + "\n\n" + delta(`{}`), nil},
 		"stream: shrinks":  {"/v1/messages", messageStart + delta(`{"input_tokens":0,"cache_read_input_tokens":0,"output_tokens":42}`), &started},
+		"null output":      {"/v1/messages", `{"usage":{"input_tokens":1000,"output_tokens":null}}`, nil},
+		"null input":       {"/v1/responses", `{"usage":{"input_tokens":null,"output_tokens":100}}`, nil},
+		"stream: null":     {"/v1/messages", messageStart + delta(`{"output_tokens":null}`), nil},
+		"stream: no end":   {"/v1/messages", messageStart + delta(`null`), nil},
 		"stream: negative": {"/v1/messages", messageStart + delta(`{"output_tokens":-42}`), nil},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -184,7 +184,7 @@ func (o *observer) decode(data []byte) {
 	o.model = cmp.Or(inner.Model, inner.ModelVersion, o.model)
 	for _, report := range []json.RawMessage{inner.Usage, inner.UsageMetadata} {
 		if holds(report) {
-			o.tokens.take(o.protocol, report)
+			o.tokens.take(o.protocol, report, r.Message != nil)
 		}
 	}
 	if raw := inner.Error; holds(raw) {

@@ -22,12 +22,13 @@ const (
 type tokens struct {
 	said          session.TokenUsage // as the protocol counts
 	input, output bool               // it said something about them
+	began         bool               // what it said about its output was said at its beginning
 	wrong         string             // why one of its reports cannot be
 }
 
 // take adds a usage report. A figure that a later report leaves out has not changed, and no figure
 // decreases: some servers repeat in the last report those of the first as zeros.
-func (t *tokens) take(protocol wire.Protocol, raw json.RawMessage) {
+func (t *tokens) take(protocol wire.Protocol, raw json.RawMessage, beginning bool) {
 	report, err := protocol.Usage(raw)
 	if err != nil {
 		t.wrong = "usage that cannot be read"
@@ -42,18 +43,20 @@ func (t *tokens) take(protocol wire.Protocol, raw json.RawMessage) {
 		}
 	}
 	t.said = t.said.Max(report)
-	var named map[string]json.RawMessage
-	_ = json.Unmarshal(raw, &named) // it was read before
-	t.input = t.input || holds(named[protocol.Info().InputName])
-	t.output = t.output || holds(named[protocol.Info().OutputName])
+	input, output := protocol.Info().Says(raw)
+	t.input, t.output = t.input || input, t.output || output
+	if output {
+		t.began = beginning
+	}
 }
 
 // usage returns what the reply has reported so far about tokens; nil if it reported nothing, or
-// something impossible: a model always reads something.
+// something impossible: a model always reads something. What a complete reply said about its output
+// at its beginning alone is nothing.
 func (o *observer) usage() *session.TokenUsage {
 	t := &o.tokens
 	said := o.protocol.Info().Net(t.said)
-	if !t.input || !t.output || o.impossible(said) != "" {
+	if !t.input || !t.output || o.complete && t.began || o.impossible(said) != "" {
 		return nil
 	}
 	return &said

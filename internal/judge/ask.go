@@ -338,7 +338,9 @@ func (a *asking) call(ctx context.Context, r *request) (storedReply, error) {
 	reply.Stop = string(response.StopReason)
 	reply.Usage = UsageJSON(response.Usage)
 	reply.EndMs = a.limits.Now()
-	reply.CostUSD = a.limits.Prices.Cost(r.member.Model, reply.EndMs, response.Usage)
+	if reply.Failure != "" || response.Usage.Prompt() > 0 { // a reply without usage is not free
+		reply.CostUSD = a.limits.Prices.Cost(r.member.Model, reply.EndMs, response.Usage)
+	}
 	reply.Attempts = response.Attempts
 	return reply, nil
 }

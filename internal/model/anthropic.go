@@ -125,7 +125,6 @@ func anthropicResponse(m wire.AnthropicMessage) (Response, error) {
 	reply := Response{
 		ID:         m.ID,
 		StopReason: StopReason(*m.StopReason),
-		Usage:      wire.Anthropic.Info().Net(m.Usage.Tokens()),
 	}
 	for _, b := range m.Content {
 		switch b.Type {

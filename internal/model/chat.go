@@ -110,8 +110,5 @@ func chatResponse(c wire.ChatCompletion) (Response, error) {
 			reply.StopReason = StopToolUse // servers that imitate the protocol forget to say so
 		}
 	}
-	if u := c.Usage; u != nil {
-		reply.Usage = wire.Chat.Info().Net(u.Tokens())
-	}
 	return reply, nil
 }

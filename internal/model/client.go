@@ -70,7 +70,7 @@ type protocolCodec interface {
 	wire.Protocol
 	// encode renders a request. Imitations of the vendor's endpoint understand less than it does.
 	encode(req Request, vendor bool) ([]byte, error)
-	// decode reads a whole reply.
+	// decode reads a whole reply but for its usage.
 	decode(body []byte) (Response, error)
 }
 
@@ -205,6 +205,7 @@ func (c *client) once(ctx context.Context, address string, body []byte) (Respons
 	if err != nil {
 		return Response{}, replyError(err)
 	}
+	reply.Usage = wire.ReplyUsage(c.codec, data)
 	return reply, nil
 }
 

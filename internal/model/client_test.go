@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -367,4 +368,50 @@ func kindOf(err error) model.Kind {
 		return e.Kind
 	}
 	return ""
+}
+
+// TestUsageThatIsToldInPartIsUnknown: a figure that a reply leaves out, or that is null, is not
+// zero, or half a reply would be free.
+func TestUsageThatIsToldInPartIsUnknown(t *testing.T) {
+	for protocol, forms := range map[model.Protocol][3]string{ // the reply, and the names of the figures
+		model.Anthropic: {
+			`{"id":"m","type":"message","content":[{"type":"text","text":"Hi."}],"stop_reason":"end_turn","usage":%s}`,
+			"input_tokens", "output_tokens",
+		},
+		model.Responses: {`{"id":"r","status":"completed","output":[{"type":"message","role":"assistant",` +
+			`"content":[{"type":"output_text","text":"Hi."}]}],"usage":%s}`, "input_tokens", "output_tokens"},
+		model.Chat: {
+			`{"id":"c","choices":[{"index":0,"message":{"role":"assistant","content":"Hi."},"finish_reason":"stop"}],"usage":%s}`,
+			"prompt_tokens", "completion_tokens",
+		},
+		model.Gemini: {`{"responseId":"g","candidates":[{"content":{"role":"model","parts":[{"text":"Hi."}]},` +
+			`"finishReason":"STOP"}],"usageMetadata":%s}`, "promptTokenCount", "candidatesTokenCount"},
+	} {
+		t.Run(string(protocol), func(t *testing.T) {
+			in, out := `"`+forms[1]+`":1000`, `"`+forms[2]+`":100`
+			if protocol == model.Gemini {
+				out += `,"totalTokenCount":1100`
+			}
+			null := strings.NewReplacer("1000", "null", "1100", "null", "100", "null").Replace
+			whole := price.TokenUsage{InputTokens: 1000, OutputTokens: 100}
+			for usage, want := range map[string]price.TokenUsage{
+				"{" + in + "," + out + "}":       whole,
+				"{" + in + "," + null(out) + "}": {},
+				"{" + null(in) + "," + out + "}": {},
+				"{" + in + "}":                   {},
+				"{" + out + "}":                  {},
+				"null":                           {},
+			} {
+				server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+					fmt.Fprintf(w, forms[0], usage)
+				}))
+				defer server.Close()
+				client := connect(t, model.Config{Protocol: protocol, ModelURL: server.URL})
+				reply, err := client.Complete(t.Context(), question())
+				if err != nil || reply.Text() != "Hi." || reply.Usage != want {
+					t.Errorf("%s: %q, usage %+v, %v", usage, reply.Text(), reply.Usage, err)
+				}
+			}
+		})
+	}
 }

@@ -108,9 +108,6 @@ var geminiStops = map[string]StopReason{
 
 func geminiResponse(r wire.GeminiResponse) (Response, error) {
 	reply := Response{ID: r.ResponseID}
-	if u := r.UsageMetadata; u != nil {
-		reply.Usage = wire.Gemini.Info().Net(u.Tokens())
-	}
 	if r.PromptFeedback != nil && r.PromptFeedback.BlockReason != "" {
 		reply.StopReason = StopRefusal
 		reply.Blocks = []Block{{Type: BlockText, Text: "the prompt was blocked: " + r.PromptFeedback.BlockReason}}

@@ -131,9 +131,6 @@ func responsesResponse(r wire.Response) (Response, error) {
 	if r.IncompleteDetails != nil {
 		reply.StopReason = finishReason(r.IncompleteDetails.Reason)
 	}
-	if u := r.Usage; u != nil {
-		reply.Usage = wire.Responses.Info().Net(u.Tokens())
-	}
 	return reply, nil
 }
 

@@ -209,7 +209,7 @@ func (c *conversation) account(state *turnState, reply model.Response) {
 	reply.Usage.TotalTokens = reply.Usage.Total()
 	state.usage.Add(reply.Usage)
 	cost, known := c.cfg.Prices(c.endpoint.model, reply.Usage, time.Now().UnixMilli())
-	state.priced = state.priced && known
+	state.priced = state.priced && known && reply.Usage.Prompt() > 0 // a reply without usage is not free
 	state.cost += cost
 }
 

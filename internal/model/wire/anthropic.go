@@ -57,11 +57,11 @@ func (anthropic) ErrorEvent(status int, _ string, e APIError) Event {
 func (anthropic) Usage(report []byte) (price.TokenUsage, error) {
 	var u AnthropicUsage
 	err := json.Unmarshal(report, &u)
-	return u.Tokens(), err
+	return u.tokens(), err
 }
 
-// Tokens returns what the report says.
-func (u AnthropicUsage) Tokens() price.TokenUsage {
+// tokens returns what the report says.
+func (u AnthropicUsage) tokens() price.TokenUsage {
 	usage := price.TokenUsage{
 		InputTokens:      u.InputTokens,
 		OutputTokens:     u.OutputTokens,

@@ -36,11 +36,11 @@ func (chat) ErrorEvent(status int, _ string, e APIError) Event {
 func (chat) Usage(report []byte) (price.TokenUsage, error) {
 	var u ChatUsage
 	err := json.Unmarshal(report, &u)
-	return u.Tokens(), err
+	return u.tokens(), err
 }
 
-// Tokens returns what the report says.
-func (u ChatUsage) Tokens() price.TokenUsage {
+// tokens returns what the report says.
+func (u ChatUsage) tokens() price.TokenUsage {
 	return openAITokens(u.PromptTokens, u.CompletionTokens, u.PromptTokensDetails, u.CompletionTokensDetails)
 }
 

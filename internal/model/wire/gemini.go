@@ -99,11 +99,11 @@ func (g gemini) ErrorEvent(status int, _ string, e APIError) Event {
 func (gemini) Usage(report []byte) (price.TokenUsage, error) {
 	var u GeminiUsage
 	err := json.Unmarshal(report, &u)
-	return u.Tokens(), err
+	return u.tokens(), err
 }
 
-// Tokens returns what the report says.
-func (u GeminiUsage) Tokens() price.TokenUsage {
+// tokens returns what the report says.
+func (u GeminiUsage) tokens() price.TokenUsage {
 	return price.TokenUsage{
 		InputTokens:     u.PromptTokenCount,
 		OutputTokens:    u.CandidatesTokenCount + u.ThoughtsTokenCount,

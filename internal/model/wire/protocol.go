@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"encoding/json"
 	"net/http"
 
 	"github.com/fit-eval/fit/internal/lazyregexp"
@@ -89,6 +90,38 @@ func (i *Info) Net(u price.TokenUsage) price.TokenUsage {
 		u.InputTokens = max(0, u.InputTokens-u.CacheReadTokens-u.CacheWriteTokens)
 	}
 	return u
+}
+
+// Says reports whether a report of usage has a figure for the input, and one for the output: what
+// is missing or null is not zero.
+func (i *Info) Says(report []byte) (input, output bool) {
+	var named map[string]json.RawMessage
+	if json.Unmarshal(report, &named) != nil {
+		return false, false
+	}
+	holds := func(name string) bool { return len(named[name]) > 0 && string(named[name]) != "null" }
+	return holds(i.InputName), holds(i.OutputName)
+}
+
+// ReplyUsage returns the usage that a whole reply reports; nothing if it does not say both what was
+// read and what was written.
+func ReplyUsage(p Protocol, body []byte) price.TokenUsage {
+	var reply struct {
+		Usage         json.RawMessage `json:"usage"`
+		UsageMetadata json.RawMessage `json:"usageMetadata"` // Google's name
+	}
+	if json.Unmarshal(body, &reply) != nil {
+		return price.TokenUsage{}
+	}
+	for _, report := range [][]byte{reply.Usage, reply.UsageMetadata} {
+		if input, output := p.Info().Says(report); input && output {
+			used, err := p.Usage(report)
+			if err == nil {
+				return p.Info().Net(used)
+			}
+		}
+	}
+	return price.TokenUsage{}
 }
 
 // Route is the meaning of a path.

@@ -59,11 +59,11 @@ func (responses) ErrorEvent(_ int, model string, e APIError) Event {
 func (responses) Usage(report []byte) (price.TokenUsage, error) {
 	var u ResponsesUsage
 	err := json.Unmarshal(report, &u)
-	return u.Tokens(), err
+	return u.tokens(), err
 }
 
-// Tokens returns what the report says.
-func (u ResponsesUsage) Tokens() price.TokenUsage {
+// tokens returns what the report says.
+func (u ResponsesUsage) tokens() price.TokenUsage {
 	return openAITokens(u.InputTokens, u.OutputTokens, u.InputTokensDetails, u.OutputTokensDetails)
 }
 
