@@ -183,8 +183,13 @@ func (b *bridge) view(thread string) (state string, posts []string) {
 // until waits until something is so. Other processes make it so.
 func (b *bridge) until(what string, is func() bool) {
 	b.t.Helper()
-	for deadline := time.Now().Add(8 * time.Minute); !is(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
+	look := time.NewTicker(10 * time.Millisecond)
+	defer look.Stop()
+	limit := time.After(8 * time.Minute)
+	for !is() {
+		select {
+		case <-look.C:
+		case <-limit:
 			b.t.Fatalf("never: %s", what)
 		}
 	}
@@ -213,7 +218,7 @@ func (b *bridge) runs() []int {
 // again.
 func TestKilledAtRandomStepsNothingIsLostOrDoubled(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("elsewhere, runs outlive the bridge, and /proc does not show them")
+		t.Skip("needs Linux: elsewhere there is no /proc to find the processes of runs in")
 	}
 	for _, killed := range []string{"bridge", "run"} {
 		t.Run(killed, func(t *testing.T) {
@@ -254,7 +259,9 @@ func TestKilledAtRandomStepsNothingIsLostOrDoubled(t *testing.T) {
 				}
 				if len(steps) > 0 && posts >= steps[0] && over < threads {
 					steps = steps[1:]
-					time.Sleep(time.Duration(random.IntN(60)) * time.Millisecond) // some moment of that step
+					for range random.IntN(20) { // some moment of that step: a few requests later
+						b.view(all[0])
+					}
 					if killed == "bridge" {
 						b.kill()
 						b.serve()

@@ -236,7 +236,7 @@ func amount(value jsontape.Value) float64 {
 	return 0
 }
 
-// possible reports whether a number can have been counted; what is absent is no number.
+// possible reports whether a figure is absent or plausible: neither negative nor absurdly large.
 func possible(value jsontape.Value) bool {
 	n := value.Float64()
 	return value.Kind() != jsontape.Number || n >= 0 && n <= maxAmount
