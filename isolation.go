@@ -44,6 +44,8 @@ func (w Wiring) isolate(ctx context.Context, base *agent.Config, dirs ...string)
 	detected := sandbox.DetectBwrap(ctx)
 	works, leftOpen := detected.Bwrap, detected.LeftOpen
 	switch {
+	case detected.Unknown != nil:
+		return "", fmt.Errorf("isolation could not be tried: %w; try again, or choose isolation none", detected.Unknown)
 	case !works.OK && asked == sandbox.IsolationBwrap:
 		return "", fmt.Errorf("isolation bwrap does not work here: %s (%s)", works.Detail, works.Fix)
 	case !works.OK:

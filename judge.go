@@ -92,11 +92,11 @@ func (w Wiring) reopenRoom(ctx context.Context, judge AgentConfig, options *Opti
 	if slices.Contains(judge.DisallowedTools, "Bash") {
 		return release, nil
 	}
-	works := sandbox.DetectBwrap(ctx).Bwrap.OK
-	if err := ctx.Err(); err != nil {
-		return nil, err // it says nothing about the machine
+	works := sandbox.DetectBwrap(ctx)
+	if works.Unknown != nil {
+		return nil, fmt.Errorf("isolation could not be tried: %w; try again", works.Unknown)
 	}
-	if !works {
+	if !works.Bwrap.OK {
 		return nil, errors.New("the judge could run commands in a read-only sandbox, which is no longer available; " +
 			"judge again from the start")
 	}

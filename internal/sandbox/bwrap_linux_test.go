@@ -3,9 +3,11 @@ package sandbox_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -253,4 +255,61 @@ func TestABrokenBubblewrapNamesAWayOut(t *testing.T) {
 			}
 		}
 	}
+}
+
+// What fails once says nothing about the machine: giving up isolation needs more than that.
+func TestABubblewrapThatFailsOnceIsTriedAgain(t *testing.T) {
+	if !bubblewrap().Bwrap.OK {
+		testenv.Missing(t, "bubblewrap: %s", bubblewrap().Bwrap.Detail)
+	}
+	real, err := exec.LookPath("bwrap")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, failure := range []string{
+		"echo 'bwrap: Creating new namespace failed: Resource temporarily unavailable' >&2; exit 1",
+		"echo 'bwrap: something that nobody knows' >&2; exit 1",
+		"kill -9 $$",
+	} {
+		dir := t.TempDir()
+		fakeBwrap(t, dir, "mkdir "+dir+"/failed 2>/dev/null && { "+failure+"; }\nexec "+real+` "$@"`)
+		found := sandbox.DetectBwrap(t.Context())
+		if !found.Bwrap.OK || !found.BwrapNetwork.OK || found.Unknown != nil {
+			t.Errorf("%s: %+v", failure, found)
+		}
+		if _, err := os.Stat(filepath.Join(dir, "failed")); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A machine that fails has not been found to lack isolation; one that refuses it has.
+func TestAMachineThatFailsIsNotOneWithoutIsolation(t *testing.T) {
+	for failure, fails := range map[string]bool{
+		"kill -9 $$": true,
+		"echo 'bwrap: Creating new namespace failed: Resource temporarily unavailable' >&2; exit 1": true,
+		"echo 'bwrap: fork: Cannot allocate memory' >&2; exit 1":                                    true,
+		"echo 'bwrap: No permissions to create a new namespace' >&2; exit 1":                        false,
+		"echo 'bwrap: Creating new namespace failed: Operation not permitted' >&2; exit 1":          false,
+		"echo 'bwrap: Unknown option --json-status-fd' >&2; exit 1":                                 false,
+	} {
+		fakeBwrap(t, t.TempDir(), failure)
+		found := sandbox.DetectBwrap(t.Context())
+		if found.Bwrap.OK || found.Bwrap.Fix == "" || (found.Unknown != nil) != fails {
+			t.Errorf("%s: %+v", failure, found)
+		}
+		network := sandbox.PrivateNetworkWorks(t.Context())
+		if network == nil || errors.Is(network, sandbox.ErrUntested) != fails {
+			t.Errorf("%s, in a network: %v", failure, network)
+		}
+	}
+}
+
+// fakeBwrap makes a shell script the bubblewrap of this process.
+func fakeBwrap(t *testing.T, dir, script string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(dir, "bwrap"), []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir+":/usr/local/bin:/usr/bin:/bin")
 }

@@ -1,14 +1,30 @@
 package sandbox
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
 )
 
-// namespaceWorks tries once per process whether a supervisor can get a PID namespace
-// with its own /proc. The answer is a fact of the machine.
-var namespaceWorks = sync.OnceValue(probeNamespace)
+// namespaces remembers whether a supervisor can get a PID namespace with its own /proc.
+var namespaces struct {
+	sync.Mutex
+	tried bool
+	err   error
+}
+
+// namespaceWorks returns nil, or why there is no PID namespace. The answer is a fact of the machine
+// and found out once per process; an accident is not.
+func namespaceWorks() error {
+	namespaces.Lock()
+	defer namespaces.Unlock()
+	if !namespaces.tried {
+		namespaces.err = tryAgain(context.Background(), probeNamespace)
+		namespaces.tried = !errors.Is(namespaces.err, ErrUntested)
+	}
+	return namespaces.err
+}
 
 // probeNamespace returns nil, or why there is no PID namespace.
 func probeNamespace() error {
@@ -49,8 +65,8 @@ func (l Local) containment(job launch) (Containment, error) {
 	if err == nil {
 		return PIDNamespace, nil
 	}
-	if l.Containment == PIDNamespace {
-		return "", fmt.Errorf("no PID namespace: %w", err)
+	if l.Containment == PIDNamespace || errors.Is(err, ErrUntested) {
+		return "", &setupError{Err: fmt.Errorf("no PID namespace: %w", err)}
 	}
 	// The program sees us in /proc.
 	if err := protectMemory(); err != nil {

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,6 +31,9 @@ type Capabilities struct {
 	// Bwrap says whether programs can be isolated; BwrapNetwork, whether they can also be cut off
 	// from the network.
 	Bwrap Capability `json:"bwrap"`
+	// Unknown is set if it could not be found out whether programs can be isolated: the machine
+	// failed (ErrUntested), or the context ended. It is no reason to do without.
+	Unknown error `json:"-"`
 	// LeftOpen is what a program in bubblewrap can do here that it should not be able to; empty if
 	// no attempt succeeded.
 	LeftOpen     string     `json:"leftOpen,omitempty"`
@@ -71,7 +75,8 @@ func Detect(ctx context.Context) Capabilities {
 		c.PrivateNetwork.Detail, c.PrivateNetwork.Fix = c.Bwrap.Detail, c.Bwrap.Fix
 		return c
 	}
-	if c.PrivateNetwork.decide(PrivateNetworkWorks(ctx), networkFix); c.PrivateNetwork.OK {
+	works := PrivateNetworkWorks(ctx)
+	if c.PrivateNetwork.decide(works, fixFor(works, networkFix)); c.PrivateNetwork.OK {
 		c.PrivateNetwork.Detail += ": agents can be given --network model"
 	}
 	return c
@@ -80,11 +85,12 @@ func Detect(ctx context.Context) Capabilities {
 const networkFix = "run where network namespaces may be made, for example outside of a container"
 
 // DetectBwrap finds out whether programs can be isolated here, with and without the network, and
-// what that leaves open: Bwrap, BwrapNetwork and LeftOpen. It takes a fraction of the time of
-// Detect.
+// what that leaves open: Bwrap, Unknown, BwrapNetwork and LeftOpen. It takes a fraction of the time
+// of Detect.
 func DetectBwrap(ctx context.Context) Capabilities {
 	var c Capabilities
 	c.detectBwrap(ctx)
+	c.Unknown = cmp.Or(ctx.Err(), c.Unknown)
 	return c
 }
 
@@ -179,9 +185,10 @@ func tryProgram(ctx context.Context, isolation Isolation, dir string, out io.Wri
 	case err != nil:
 		return err
 	case result.TimedOut:
-		return fmt.Errorf("bubblewrap hangs: it did not start a program within %s", tryTimeout)
+		return fmt.Errorf("bubblewrap hangs: it did not start a program within %s: %w", tryTimeout,
+			context.DeadlineExceeded)
 	case result.Signal != "":
-		return fmt.Errorf("bubblewrap was ended by %s", result.Signal)
+		return &killedError{signal: result.Signal}
 	case result.ExitCode != 0:
 		return fmt.Errorf("bubblewrap fails with exit code %d", result.ExitCode)
 	}

@@ -33,7 +33,7 @@ func (c *Capabilities) detectBwrap(ctx context.Context) {
 	}
 	found, closed := escapeOrStart(ctx, Isolation{Kind: IsolationBwrap})
 	err := closed
-	if closed != nil {
+	if closed != nil && !errors.Is(closed, ErrUntested) {
 		found, err = escapeOrStart(ctx, Isolation{Kind: IsolationBwrap, Network: true})
 	}
 	fix := networkFix
@@ -41,18 +41,24 @@ func (c *Capabilities) detectBwrap(ctx context.Context) {
 		c.detectUserNamespaces()
 		closed, fix = err, cmp.Or(c.UserNamespaces.Fix, "make this work: bwrap --ro-bind / / true")
 	}
+	if errors.Is(err, ErrUntested) {
+		c.Unknown = err
+	}
 	c.LeftOpen = found
-	c.Bwrap.decide(err, fix)
-	c.BwrapNetwork.decide(closed, fix)
+	c.Bwrap.decide(err, fixFor(err, fix))
+	c.BwrapNetwork.decide(closed, fixFor(closed, fix))
 }
 
 // escapeOrStart tries to escape from an isolation, or only to start a program in it where there is
 // no room for more.
 func escapeOrStart(ctx context.Context, isolation Isolation) (found string, err error) {
-	found, err = tryEscape(ctx, isolation)
-	if errors.Is(err, errNoRoom) {
-		err = tryIsolation(ctx, isolation)
-	}
+	err = tryAgain(ctx, func() (err error) {
+		found, err = tryEscape(ctx, isolation)
+		if errors.Is(err, errNoRoom) && !isAccident(err) {
+			err = tryIsolation(ctx, isolation)
+		}
+		return err
+	})
 	return found, err
 }
 

@@ -104,7 +104,7 @@ func (t *supervisedTree) awaitStart(decoder *json.Decoder) error {
 		case err != nil && began:
 			return nil
 		case err != nil:
-			return &setupError{Err: fmt.Errorf("its supervisor died: %w", err)}
+			return &setupError{Err: fmt.Errorf("%w: %w", errSupervisorDied, err)}
 		case n.Setup:
 			return &setupError{Err: n.asError()}
 		case n.Failed != "":

@@ -21,26 +21,41 @@ const (
 	servicesHost    = "host"
 )
 
-// privateNetworkWorks tries once per process whether services and graders can share a private
-// network here. The answer is a fact of the machine.
-var privateNetworkWorks = sync.OnceValue(func() error { return sandbox.PrivateNetworkWorks(context.Background()) })
+// privateNetworkWorks returns nil if services and graders can share a private network here.
+func privateNetworkWorks(ctx context.Context) error {
+	works, err := thisMachine.network(ctx)
+	switch {
+	case err != nil:
+		return &untestedError{err}
+	case !works.OK:
+		return errors.New(works.Detail)
+	}
+	return nil
+}
 
 // hasService reports whether graders talk to something that preflight starts.
 func (w *Workspace) hasService() bool {
 	return w.cfg.Task.Settings.Port && w.cfg.Task.Hooks.Preflight != ""
 }
 
-// wantsNetwork reports whether the services and the graders are to share a private network.
-func (w *Workspace) wantsNetwork() bool {
-	return w.hasService() && w.Isolation == sandbox.IsolationBwrap && !w.cfg.Task.Settings.GraderNetwork &&
-		privateNetworkWorks() == nil
+// findNetwork decides whether the services and the graders are to share a private network.
+func (w *Workspace) findNetwork(ctx context.Context) error {
+	if !w.hasService() || w.Isolation != sandbox.IsolationBwrap || w.cfg.Task.Settings.GraderNetwork {
+		return nil
+	}
+	err := privateNetworkWorks(ctx)
+	if errors.As(err, new(*untestedError)) {
+		return err
+	}
+	w.wantsNetwork = err == nil
+	return nil
 }
 
 // opensNetwork reports whether graders have the host's network: the task allows it, or graders talk
 // to a service and this machine cannot make a private network, so that they share the service's
 // loopback and with it the network of the host.
 func (w *Workspace) opensNetwork() bool {
-	return w.cfg.Task.Settings.GraderNetwork || w.containers == nil && w.hasService() && !w.wantsNetwork()
+	return w.cfg.Task.Settings.GraderNetwork || w.containers == nil && w.hasService() && !w.wantsNetwork
 }
 
 // GraderNetwork reports whether graders, and the agent's code under them, have the host's network.
@@ -57,7 +72,7 @@ func (w *Workspace) ServiceNetwork() string {
 	switch {
 	case !w.hasService():
 		return ""
-	case (w.wantsNetwork() || w.containers != nil) && !w.cfg.Task.Settings.PreflightNetwork:
+	case (w.wantsNetwork || w.containers != nil) && !w.cfg.Task.Settings.PreflightNetwork:
 		return servicesPrivate
 	}
 	return servicesHost
@@ -66,7 +81,7 @@ func (w *Workspace) ServiceNetwork() string {
 // openPrivate makes the private network before the first service starts. If preflight may use the
 // host's network, its services are there, and graders reach only the port of the attempt.
 func (w *Workspace) openPrivate(ctx context.Context) error {
-	if !w.wantsNetwork() || w.private != nil {
+	if !w.wantsNetwork || w.private != nil {
 		return nil
 	}
 	private, err := sandbox.NewPrivateNetwork()
@@ -88,13 +103,17 @@ func (w *Workspace) openPrivate(ctx context.Context) error {
 // CannotEnclose returns why an agent at a task cannot have its own network on this machine; nil if
 // it can.
 func CannotEnclose(ctx context.Context, isolation string, t *task.Task) error {
-	if why := NotIsolated(ctx, isolation, t); why != "" {
+	why, err := NotIsolated(ctx, isolation, t)
+	if err != nil {
+		return err
+	}
+	if why != "" {
 		return fmt.Errorf("it needs isolation %s: %s", sandbox.IsolationBwrap, why)
 	}
 	if inContainer(isolation, t) {
 		return nil
 	}
-	return privateNetworkWorks()
+	return privateNetworkWorks(ctx)
 }
 
 // agentOnHost reports whether the agent has the network of the host.

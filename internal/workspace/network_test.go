@@ -74,7 +74,7 @@ func needPrivateNetwork(t *testing.T) {
 	t.Helper()
 	needBwrap(t)
 	testenv.NeedTool(t, "/usr/bin/python3")
-	if err := privateNetworkWorks(); err != nil {
+	if err := privateNetworkWorks(t.Context()); err != nil {
 		testenv.Missing(t, "%v", err)
 	}
 }

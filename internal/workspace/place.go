@@ -18,25 +18,43 @@ import (
 )
 
 // machine remembers what this machine can do: the answer is the same as long as the process runs.
+// Where an accident or the end of the context left no answer, the next caller tries again.
 type machine struct {
 	table memo.Table[sandbox.Capabilities]
 }
 
 var thisMachine machine
 
-// bwrap tries once whether programs can be isolated here. If the context ends first, that says
-// nothing about the machine, and the next caller tries again.
+// bwrap tries once whether programs can be isolated here.
 func (m *machine) bwrap(ctx context.Context) (sandbox.Capabilities, error) {
 	return m.table.Get(ctx, "bwrap", func() (sandbox.Capabilities, error) {
-		return sandbox.DetectBwrap(ctx), ctx.Err()
+		found := sandbox.DetectBwrap(ctx)
+		return found, found.Unknown
 	})
 }
 
-// bwrapWorks returns nil if programs can be isolated here, or why not.
+// network tries once whether services and graders can share a private network here: PrivateNetwork.
+func (m *machine) network(ctx context.Context) (sandbox.Capability, error) {
+	found, err := m.table.Get(ctx, "network", func() (found sandbox.Capabilities, untested error) {
+		err := sandbox.PrivateNetworkWorks(ctx)
+		if errors.Is(err, sandbox.ErrUntested) || ctx.Err() != nil {
+			return found, err
+		}
+		found.PrivateNetwork.OK = err == nil
+		if err != nil {
+			found.PrivateNetwork.Detail = err.Error()
+		}
+		return found, nil
+	})
+	return found.PrivateNetwork, err
+}
+
+// bwrapWorks returns nil if programs can be isolated here, or why not; an untestedError where that
+// could not be found out.
 func bwrapWorks(ctx context.Context) error {
 	c, err := thisMachine.bwrap(ctx)
 	if err != nil {
-		return err
+		return &untestedError{err}
 	}
 	for _, capability := range []sandbox.Capability{c.Bwrap, c.BwrapNetwork} {
 		if !capability.OK {
@@ -47,10 +65,19 @@ func bwrapWorks(ctx context.Context) error {
 	return nil
 }
 
+// untestedError says that an accident, or the end of the context, left open whether programs can be
+// isolated: the attempt fails, and does not go on without.
+type untestedError struct{ err error }
+
+func (e *untestedError) Error() string {
+	return "isolation could not be tried: " + e.err.Error() + "; try again, or set isolation: none"
+}
+func (e *untestedError) Unwrap() error { return e.err }
+
 // LeftOpen returns what the sandbox of attempts at a task leaves open on this machine; it is empty
 // for attempts without one.
 func LeftOpen(ctx context.Context, asked string, t *task.Task) string {
-	if inContainer(asked, t) || NotIsolated(ctx, asked, t) != "" {
+	if why, err := NotIsolated(ctx, asked, t); inContainer(asked, t) || why != "" || err != nil {
 		return ""
 	}
 	c, err := thisMachine.bwrap(ctx)

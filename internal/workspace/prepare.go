@@ -103,6 +103,9 @@ func create(ctx context.Context, cfg Config) (w *Workspace, err error) {
 		}
 		w.Label = sandbox.WithLeftOpen(w.Isolation, found.LeftOpen)
 	}
+	if err := w.findNetwork(ctx); err != nil {
+		return w, err
+	}
 	if env := cfg.Task.Settings.Environment; env != nil && w.containers == nil {
 		w.Label += " (without its image " + env.Name() + ")"
 	}
@@ -197,20 +200,24 @@ func makeEmpty(dir string) error {
 }
 
 // NotIsolated returns why attempts at a task will not be isolated on this machine, and how to
-// change that; it is empty if they will be.
-func NotIsolated(ctx context.Context, asked string, t *task.Task) string {
+// change that; it is empty if they will be. The error says that this could not be found out.
+func NotIsolated(ctx context.Context, asked string, t *task.Task) (why string, err error) {
 	if inContainer(asked, t) {
-		return ""
+		return "", nil
 	}
 	switch cmp.Or(asked, t.Settings.Isolation) {
 	case sandbox.IsolationNone:
-		return "isolation none is set"
+		return "isolation none is set", nil
 	case "":
-		if err := bwrapWorks(ctx); err != nil {
-			return err.Error()
+		err := bwrapWorks(ctx)
+		if errors.As(err, new(*untestedError)) {
+			return "", err
+		}
+		if err != nil {
+			return err.Error(), nil
 		}
 	}
-	return ""
+	return "", nil
 }
 
 // chooseIsolation returns the requested isolation, or the best that works here.
@@ -223,7 +230,7 @@ func chooseIsolation(ctx context.Context, asked string) (string, error) {
 		if works == nil {
 			return sandbox.IsolationBwrap, nil
 		}
-		if asked == "" && ctx.Err() == nil {
+		if asked == "" && !errors.As(works, new(*untestedError)) {
 			return sandbox.IsolationNone, nil
 		}
 		return "", works

@@ -80,16 +80,17 @@ type Workspace struct {
 	// worktree (leaky)" or "bwrap (as root)".
 	Label string
 
-	cfg        Config
-	base       *Base
-	brought    brought
-	caches     []*cacheDir
-	services   *services
-	private    *sandbox.PrivateNetwork // of services and graders; nil: they have none in common
-	toServices *relay                  // from the host to the services in it
-	toHost     *relay                  // from it to services on the host
-	worktree   *worktree
-	adopted    bool // Dir is somebody else's
+	cfg          Config
+	base         *Base
+	brought      brought
+	caches       []*cacheDir
+	services     *services
+	wantsNetwork bool                    // services and graders are to share a private network
+	private      *sandbox.PrivateNetwork // of services and graders; nil: they have none in common
+	toServices   *relay                  // from the host to the services in it
+	toHost       *relay                  // from it to services on the host
+	worktree     *worktree
+	adopted      bool // Dir is somebody else's
 	// containers are in use in place of a sandbox on the machine itself; nil: they are not.
 	containers  *containers
 	beside      *beside // what runs beside the agent's container; nil: nothing

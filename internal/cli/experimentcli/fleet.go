@@ -54,7 +54,11 @@ func (o *RunOptions) openFleet(ctx context.Context, con *console.Console, machin
 	if f.isolation == "" {
 		// nobody is there yet: whoever comes must isolate as this machine does, so that all are
 		// alike
-		modes := isolations(ctx)
+		modes, err := isolations(ctx)
+		if err != nil {
+			f.Close()
+			return nil, err
+		}
 		f.isolation = modes[len(modes)-1]
 	}
 	f.engine = cmp.Or(fleet.CommonEngine(workers, con.Version), sandbox.IsolationPodman)
@@ -130,7 +134,7 @@ func (f *Fleet) regrader(ctx context.Context, r *Run) func(context.Context, *led
 	if f.sample == 0 {
 		return nil
 	}
-	if modes := isolations(ctx); modes[len(modes)-1] == sandbox.IsolationNone {
+	if modes, err := isolations(ctx); err == nil && modes[len(modes)-1] == sandbox.IsolationNone {
 		fmt.Fprintln(r.Console.Stderr, "note: passes are not graded again here, because this machine has no isolation")
 		return nil
 	}
@@ -191,6 +195,10 @@ func Work(ctx context.Context, con *console.Console, registry *agent.Registry, h
 		defer watchdog.Close()
 		watched = watchdog.Within
 	}
+	modes, err := isolations(ctx)
+	if err != nil {
+		return err
+	}
 	machine := Machine(con, registry)
 	return fleet.Work(ctx, fleet.WorkerConfig{
 		Hub:       hub,
@@ -198,7 +206,7 @@ func Work(ctx context.Context, con *console.Console, registry *agent.Registry, h
 		Slots:     opts.Slots,
 		Labels:    opts.Labels,
 		Agents:    machine.Installed(ctx),
-		Isolation: allowed(isolations(ctx), opts.Policy),
+		Isolation: allowed(modes, opts.Policy),
 		Engines:   engines(ctx),
 		Policy:    opts.Policy,
 		Environ:   con.Environ,
@@ -228,12 +236,15 @@ func allowed(modes []string, policy fleet.Policy) []string {
 }
 
 // isolations are the ways in which this machine can isolate attempts, the best one last.
-func isolations(ctx context.Context) []string {
-	modes := []string{sandbox.IsolationNone}
-	if sandbox.DetectBwrap(ctx).Bwrap.OK {
-		modes = append(modes, sandbox.IsolationBwrap)
+func isolations(ctx context.Context) ([]string, error) {
+	found := sandbox.DetectBwrap(ctx)
+	switch {
+	case found.Unknown != nil:
+		return nil, fmt.Errorf("isolation could not be tried: %w; try again", found.Unknown)
+	case found.Bwrap.OK:
+		return []string{sandbox.IsolationNone, sandbox.IsolationBwrap}, nil
 	}
-	return modes
+	return []string{sandbox.IsolationNone}, nil
 }
 
 // engines are the kinds of container engines that work on this machine.

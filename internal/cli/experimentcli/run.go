@@ -261,7 +261,11 @@ func (r *Run) warnOfIsolation(ctx context.Context) error {
 	reasons, open := map[string]int{}, ""
 	for i := range r.Prepared.Family.Tasks {
 		t := &r.Prepared.Family.Tasks[i]
-		if why := workspace.NotIsolated(ctx, r.Prepared.Isolation, t); why != "" {
+		why, err := workspace.NotIsolated(ctx, r.Prepared.Isolation, t)
+		if err != nil {
+			return console.Exitf(console.ExitIncomplete, "%w\nnothing was started", err)
+		}
+		if why != "" {
 			reasons[why]++
 		}
 		open = cmp.Or(open, workspace.LeftOpen(ctx, r.Prepared.Isolation, t))

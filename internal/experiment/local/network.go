@@ -3,6 +3,7 @@ package local
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/fit-eval/fit/internal/agent"
@@ -52,6 +53,8 @@ func (m *Machine) decideNetworks(ctx context.Context, setup *experiment.Setup) (
 			switch {
 			case why == nil:
 				decided[key] = network{kind: asked.Kind}
+			case errors.Is(why, sandbox.ErrUntested):
+				return nil, why
 			case asked.Required:
 				return nil, &NetworkError{arm.Name, t.ID, asked.Kind, why}
 			default:

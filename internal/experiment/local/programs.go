@@ -46,7 +46,11 @@ func (a *attempt) ready(ctx context.Context) bool {
 func (s *stage) checkPrograms(ctx context.Context) error {
 	for i := range s.prepared.Family.Tasks {
 		t := &s.prepared.Family.Tasks[i]
-		if workspace.NotIsolated(ctx, s.prepared.Isolation, t) == "" {
+		why, err := workspace.NotIsolated(ctx, s.prepared.Isolation, t)
+		if err != nil {
+			return err
+		}
+		if why == "" {
 			continue
 		}
 		for number := range s.prepared.Arms {
