@@ -26,7 +26,7 @@ func TestWhatIsSecretInALogin(t *testing.T) {
 			got := map[string]string{}
 			loginSecrets(got, "X", file)
 			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", content, diff)
+				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -51,12 +51,14 @@ func TestAListOfToolsMustMeanSomething(t *testing.T) {
 		{[]string{"Bash", "Bogus"}, `agent some-agent has no tool "Bogus"; it has Bash, Read`},
 		{[]string{"WebSearch"}, "agent some-agent has none of the tools WebSearch; it has Bash, Read"},
 	} {
-		got := ""
-		if err := RequireTools("some-agent", own, test.allowed); err != nil {
-			got = err.Error()
-		}
-		if got != test.refused {
-			t.Errorf("%q: %q, want %q", test.allowed, got, test.refused)
-		}
+		t.Run(test.refused, func(t *testing.T) {
+			got := ""
+			if err := RequireTools("some-agent", own, test.allowed); err != nil {
+				got = err.Error()
+			}
+			if got != test.refused {
+				t.Errorf("%q: %q, want %q", test.allowed, got, test.refused)
+			}
+		})
 	}
 }

@@ -40,12 +40,14 @@ func TestTheReadmeShowsWhatIsPrinted(t *testing.T) {
 		"fit-trace sql trace.ndjson": printed("fit-trace", "sql", traceFile,
 			"select name, count(*) as uses from tool_calls group by 1"),
 	} {
-		for _, line := range shownAfter(t, string(page), command) {
-			pattern := regexp.MustCompile(`Duration: \S+`).ReplaceAllString(regexp.QuoteMeta(line), `Duration: \S+`)
-			if !regexp.MustCompile(`(?m)^` + pattern + ` *$`).MatchString(output) {
-				t.Errorf("the README shows for %q\n%s\nwhich is not in\n%s", command, line, output)
+		t.Run(command, func(t *testing.T) {
+			for _, line := range shownAfter(t, string(page), command) {
+				pattern := regexp.MustCompile(`Duration: \S+`).ReplaceAllString(regexp.QuoteMeta(line), `Duration: \S+`)
+				if !regexp.MustCompile(`(?m)^` + pattern + ` *$`).MatchString(output) {
+					t.Errorf("the README shows for %q\n%s\nwhich is not in\n%s", command, line, output)
+				}
 			}
-		}
+		})
 	}
 }
 

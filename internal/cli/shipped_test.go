@@ -25,21 +25,23 @@ func TestNewFamiliesPassLint(t *testing.T) {
 		"shell": "sh", "node": "node", "python": "python3",
 		"go": "go",
 	} {
-		testenv.NeedTool(t, tool)
-		var output bytes.Buffer
-		con := &console.Console{
-			Stdin: strings.NewReader(""), Stdout: &output, Stderr: &output, Environ: os.Environ(),
-			Dir: t.TempDir(),
-		}
-		for _, args := range [][]string{{"init", "--runner", language, "family"}, {"lint", "--family", "family"}} {
-			if code := cli.Run(context.Background(), append([]string{"fit-benchmark"}, args...), con); code != 0 {
-				t.Errorf("%s %v: exit %d\n%s", language, args, code, output.String())
+		t.Run(language, func(t *testing.T) {
+			testenv.NeedTool(t, tool)
+			var output bytes.Buffer
+			con := &console.Console{
+				Stdin: strings.NewReader(""), Stdout: &output, Stderr: &output, Environ: os.Environ(),
+				Dir: t.TempDir(),
 			}
-		}
-		settings, err := os.ReadFile(filepath.Join(con.Dir, "family", "family.yaml"))
-		if err != nil || !strings.Contains(string(settings), "\nnetwork: {agent: model, required: false}\n") {
-			t.Errorf("%s: agents reach more than their model (%v):\n%s", language, err, settings)
-		}
+			for _, args := range [][]string{{"init", "--runner", language, "family"}, {"lint", "--family", "family"}} {
+				if code := cli.Run(context.Background(), append([]string{"fit-benchmark"}, args...), con); code != 0 {
+					t.Errorf("%v: exit %d\n%s", args, code, output.String())
+				}
+			}
+			settings, err := os.ReadFile(filepath.Join(con.Dir, "family", "family.yaml"))
+			if err != nil || !strings.Contains(string(settings), "\nnetwork: {agent: model, required: false}\n") {
+				t.Errorf("agents reach more than their model (%v):\n%s", err, settings)
+			}
+		})
 	}
 }
 

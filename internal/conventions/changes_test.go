@@ -24,23 +24,25 @@ func TestAChangeTouchesFewFiles(t *testing.T) {
 		{"a column of the report", 4, []string{"MedianTurns", "medianTurns"}},
 		{"a column of the head to head", 4, []string{"CacheHitRatio"}},
 	} {
-		var found []string
-		walk(t, func(rel string) {
-			if !strings.HasSuffix(rel, ".go") || strings.HasSuffix(rel, "_test.go") {
-				return
-			}
-			source, err := os.ReadFile(filepath.Join(repository(t), rel))
-			if err != nil {
-				t.Fatal(err)
-			}
-			knows := func(name string) bool { return strings.Contains(string(source), name) }
-			if slices.ContainsFunc(change.names, knows) {
-				found = append(found, rel)
+		t.Run(change.what, func(t *testing.T) {
+			var found []string
+			walk(t, func(rel string) {
+				if !strings.HasSuffix(rel, ".go") || strings.HasSuffix(rel, "_test.go") {
+					return
+				}
+				source, err := os.ReadFile(filepath.Join(repository(t), rel))
+				if err != nil {
+					t.Fatal(err)
+				}
+				knows := func(name string) bool { return strings.Contains(string(source), name) }
+				if slices.ContainsFunc(change.names, knows) {
+					found = append(found, rel)
+				}
+			})
+			if len(found) == 0 || len(found) > change.most {
+				t.Errorf("stands in %d files, want at most %d: %s", len(found), change.most,
+					strings.Join(found, ", "))
 			}
 		})
-		if len(found) == 0 || len(found) > change.most {
-			t.Errorf("%s stands in %d files, want at most %d: %s", change.what, len(found), change.most,
-				strings.Join(found, ", "))
-		}
 	}
 }

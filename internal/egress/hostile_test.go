@@ -217,10 +217,12 @@ func TestAddressesOfThisMachineAreRefused(t *testing.T) {
 		{"localhost:443", "169.254.169.254:443", false},
 		{"pypi.org:443", "[fe80::1%eth0]:443", false},
 	} {
-		err := refuseInside(test.host)(t.Context(), "tcp", test.address, nil)
-		if (err == nil) != test.allowed {
-			t.Errorf("%s at %s: %v", test.host, test.address, err)
-		}
+		t.Run(test.host, func(t *testing.T) {
+			err := refuseInside(test.host)(t.Context(), "tcp", test.address, nil)
+			if (err == nil) != test.allowed {
+				t.Errorf("at %s: %v", test.address, err)
+			}
+		})
 	}
 }
 

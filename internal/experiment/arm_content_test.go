@@ -162,16 +162,18 @@ func TestContentsDecideTheHash(t *testing.T) {
 		t.Error("another place gives another hash")
 	}
 	for name := range content {
-		dir := t.TempDir()
-		changed := arm(dir)
-		text := content[name] + " "
-		if name == "mcp.json" {
-			text = strings.ReplaceAll(text, `"x"`, `"y"`)
-		}
-		writeFiles(t, dir, map[string]string{name: text})
-		if sealed(t, changed) == want {
-			t.Errorf("another %s gives the same hash", name)
-		}
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			changed := arm(dir)
+			text := content[name] + " "
+			if name == "mcp.json" {
+				text = strings.ReplaceAll(text, `"x"`, `"y"`)
+			}
+			writeFiles(t, dir, map[string]string{name: text})
+			if sealed(t, changed) == want {
+				t.Errorf("another %s gives the same hash", name)
+			}
+		})
 	}
 	if sealed(t, Arm{Context: contextProject}) != sealed(t, Arm{}) ||
 		sealed(t, Arm{Context: contextNone}) == sealed(t, Arm{}) {

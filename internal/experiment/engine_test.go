@@ -512,13 +512,15 @@ func TestEveryShardTouchesEveryTaskWhenThereAreAsManyAsRuns(t *testing.T) {
 
 func TestShardForms(t *testing.T) {
 	for text, want := range map[string]Shard{"": {}, "1/1": {}, "2/3": {2, 3}} {
-		if got, err := ParseShard(" " + text + " "); err != nil || got != want {
-			t.Errorf("%q: %v %v", text, got, err)
-		}
+		t.Run(text, func(t *testing.T) {
+			if got, err := ParseShard(" " + text + " "); err != nil || got != want {
+				t.Errorf("%v %v", got, err)
+			}
+		})
 	}
 	for _, text := range []string{"0/3", "4/3", "1", "1/", "/2", "a/b", "1/0", "-1/2", "1.5/2", "1/2/3"} {
 		if _, err := ParseShard(text); err == nil {
-			t.Errorf("%q is accepted", text)
+			t.Error("it is accepted")
 		}
 	}
 }

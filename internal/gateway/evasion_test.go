@@ -123,21 +123,24 @@ func TestADearerServiceIsNotPricedAsTheOrdinaryOne(t *testing.T) {
 		`{"model":"claude-opus-4-1","max_output_tokens":10,"speed":"fast"}`:   false,
 		`{"model":"claude-opus-4-1","max_output_tokens":10,"speed":"normal"}`: true,
 	} {
-		for _, budget := range []*gateway.Account{nil, gateway.NewAccount("this run", gateway.Budget{USD: 1}, prices)} {
-			h := openPaid(t, budget, gateway.Config{Prices: prices}, func(w http.ResponseWriter, _ *http.Request) {
-				w.Header().Set("Content-Type", "application/json")
-				_, _ = io.WriteString(w, `{"usage":{"input_tokens":1000,"output_tokens":10}}`)
-			})
-			resp, text := h.ask("/v1/responses", request)
-			c := h.last()
-			passes := want || budget == nil
-			if (resp.StatusCode == http.StatusOK) != passes || (c.CostUSD != nil) != want {
-				t.Errorf("%s: %d %s; recorded %+v", request, resp.StatusCode, text, c)
+		t.Run(request, func(t *testing.T) {
+			limited := gateway.NewAccount("this run", gateway.Budget{USD: 1}, prices)
+			for _, budget := range []*gateway.Account{nil, limited} {
+				h := openPaid(t, budget, gateway.Config{Prices: prices}, func(w http.ResponseWriter, _ *http.Request) {
+					w.Header().Set("Content-Type", "application/json")
+					_, _ = io.WriteString(w, `{"usage":{"input_tokens":1000,"output_tokens":10}}`)
+				})
+				resp, text := h.ask("/v1/responses", request)
+				c := h.last()
+				passes := want || budget == nil
+				if (resp.StatusCode == http.StatusOK) != passes || (c.CostUSD != nil) != want {
+					t.Errorf("%d %s; recorded %+v", resp.StatusCode, text, c)
+				}
+				if !passes && !strings.Contains(c.Error, "has none") {
+					t.Errorf("recorded %q", c.Error)
+				}
 			}
-			if !passes && !strings.Contains(c.Error, "has none") {
-				t.Errorf("%s: recorded %q", request, c.Error)
-			}
-		}
+		})
 	}
 }
 

@@ -125,52 +125,54 @@ func TestAServiceThatRepeatsTheKeyInAnError(t *testing.T) {
 			stream(w, append([]string{"data: your key is "}, append(strings.Split(key, ""), " indeed\n\n")...)...)
 		},
 	} {
-		h := open(t, gateway.Config{}, func(w http.ResponseWriter, r *http.Request) {
-			key := r.Header.Get("X-Api-Key") + r.Header.Get("Authorization")
-			w.Header().Set("Set-Cookie", "key="+key)
-			w.Header().Set("X-Key", key)
-			answer(w, key)
+		t.Run(name, func(t *testing.T) {
+			h := open(t, gateway.Config{}, func(w http.ResponseWriter, r *http.Request) {
+				key := r.Header.Get("X-Api-Key") + r.Header.Get("Authorization")
+				w.Header().Set("Set-Cookie", "key="+key)
+				w.Header().Set("X-Key", key)
+				answer(w, key)
+			})
+			path := filepath.Join(t.TempDir(), "agent.calls")
+			var err error
+			if h.kept, err = calls.Create(path, calls.Config{}); err != nil {
+				t.Fatal(err)
+			}
+			h.seat = h.join("agent", h.upstream)
+			for _, path := range []string{"/v1/messages", "/v1/responses"} {
+				resp, text := h.ask(path, `{"model":"m"}`)
+				want := realKey + " indeed"
+				if name == "error" {
+					want = "[key] indeed"
+				}
+				if !strings.Contains(text, want) {
+					t.Errorf("got %d %s", resp.StatusCode, text)
+				}
+				told := ""
+				for name, values := range resp.Header {
+					told += name + strings.Join(values, " ")
+				}
+				if c := h.last(); strings.Contains(told+c.Error, realKey) {
+					t.Errorf("%s shows the key: %s; recorded %s", path, told, c.Error)
+				}
+			}
+			if err := h.kept.Close(); err != nil {
+				t.Fatal(err)
+			}
+			record, err := calls.Open(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, call := range record.Calls() {
+				reply, err := record.Body(call.Response)
+				if text := string(reply); err != nil || !strings.Contains(text, "[key] indeed") ||
+					strings.Contains(text, realKey) {
+					t.Errorf("the record has %s, %v", reply, err)
+				}
+			}
+			if err := record.Close(); err != nil {
+				t.Error(err)
+			}
 		})
-		path := filepath.Join(t.TempDir(), "agent.calls")
-		var err error
-		if h.kept, err = calls.Create(path, calls.Config{}); err != nil {
-			t.Fatal(err)
-		}
-		h.seat = h.join("agent", h.upstream)
-		for _, path := range []string{"/v1/messages", "/v1/responses"} {
-			resp, text := h.ask(path, `{"model":"m"}`)
-			want := realKey + " indeed"
-			if name == "error" {
-				want = "[key] indeed"
-			}
-			if !strings.Contains(text, want) {
-				t.Errorf("%s: got %d %s", name, resp.StatusCode, text)
-			}
-			told := ""
-			for name, values := range resp.Header {
-				told += name + strings.Join(values, " ")
-			}
-			if c := h.last(); strings.Contains(told+c.Error, realKey) {
-				t.Errorf("%s: %s shows the key: %s; recorded %s", name, path, told, c.Error)
-			}
-		}
-		if err := h.kept.Close(); err != nil {
-			t.Fatal(err)
-		}
-		record, err := calls.Open(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, call := range record.Calls() {
-			reply, err := record.Body(call.Response)
-			if text := string(reply); err != nil || !strings.Contains(text, "[key] indeed") ||
-				strings.Contains(text, realKey) {
-				t.Errorf("%s: the record has %s, %v", name, reply, err)
-			}
-		}
-		if err := record.Close(); err != nil {
-			t.Error(err)
-		}
 	}
 }
 

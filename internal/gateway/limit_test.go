@@ -94,14 +94,16 @@ func TestTheGatewayKnowsWhoseFaultAReplyIs(t *testing.T) {
 		{200, `{"content":[`, true, false},
 		{200, ``, true, false},
 	} {
-		status.Store(int64(test.status))
-		body.Store(test.body)
-		h.ask("/v1/messages", messageRequest)
-		if troubled, lost := h.seat.Troubled(), h.seat.Lost(); troubled != test.troubled || lost != test.lost {
-			t.Errorf("%d %s: troubled %v, lost %v", test.status, test.body, troubled, lost)
-		}
-		if rejected := h.seat.Rejected(); rejected != strings.Contains(test.body, "max_tokens") {
-			t.Errorf("%d %s: rejected %v", test.status, test.body, rejected)
-		}
+		t.Run(test.body, func(t *testing.T) {
+			status.Store(int64(test.status))
+			body.Store(test.body)
+			h.ask("/v1/messages", messageRequest)
+			if troubled, lost := h.seat.Troubled(), h.seat.Lost(); troubled != test.troubled || lost != test.lost {
+				t.Errorf("%d %s: troubled %v, lost %v", test.status, test.body, troubled, lost)
+			}
+			if rejected := h.seat.Rejected(); rejected != strings.Contains(test.body, "max_tokens") {
+				t.Errorf("%d %s: rejected %v", test.status, test.body, rejected)
+			}
+		})
 	}
 }

@@ -109,7 +109,7 @@ func TestStrictReplayShowsTheFirstDifference(t *testing.T) {
 	want := `request 2 of agent differs from recorded call 2: messages[1] was "se\",\"id\":\"{id}\",\"name\":\"Bash\",` +
 		`\"input\":{}}]}" and is "se\",\"id\":\"{id}\",\"name\":\"Read\",\"input\":{}}]}"`
 	if err == nil || !strings.Contains(err.Error(), want) {
-		t.Errorf("%v", err)
+		t.Error(err)
 	}
 	// It has failed: an agent that asks again is shown the first difference, and gets no answer.
 	if _, found, again := answer(ask("be kind", hello, used)); found || again == nil || again.Error() != err.Error() {
@@ -118,7 +118,7 @@ func TestStrictReplayShowsTheFirstDifference(t *testing.T) {
 	answer = replay(t, path, gateway.ReplayStrict, nil)
 	if _, _, err = answer(ask("be kind")); err == nil ||
 		!strings.Contains(err.Error(), `the request was "],\"messages\":[" and is "],\"messages\":[]}"`) {
-		t.Errorf("%v", err)
+		t.Error(err)
 	}
 	answer = replay(t, path, gateway.ReplayStrict, nil)
 	for _, messages := range [][]string{{hello}, {hello, used}} {
@@ -128,7 +128,7 @@ func TestStrictReplayShowsTheFirstDifference(t *testing.T) {
 	}
 	_, _, err = answer(ask("something else"))
 	if err == nil || !strings.Contains(err.Error(), "no recorded call left") {
-		t.Errorf("%v", err)
+		t.Error(err)
 	}
 }
 
@@ -148,22 +148,24 @@ func TestStrictReplayMissesWhatAModelWouldRead(t *testing.T) {
 		{strings.Replace(after, "5 s", "9 s", 1), "ok 0.7s", `system[0] was "`},
 		{after, "failed 0.7s", `messages[2] was "`},
 	} {
-		for _, mode := range []string{gateway.ReplayStrict, gateway.ReplayNearest} {
-			answer := replay(t, path, mode, is)
-			first, _, err := answer(ask(test.system, hello))
-			second := first
-			if err == nil {
-				second, _, err = answer(ask(test.system, hello, used, result(test.result)))
+		t.Run(test.system, func(t *testing.T) {
+			for _, mode := range []string{gateway.ReplayStrict, gateway.ReplayNearest} {
+				answer := replay(t, path, mode, is)
+				first, _, err := answer(ask(test.system, hello))
+				second := first
+				if err == nil {
+					second, _, err = answer(ask(test.system, hello, used, result(test.result)))
+				}
+				said := first.Differs + second.Differs
+				if mode == gateway.ReplayStrict && err != nil {
+					said = err.Error()
+				}
+				if (said != "") != (test.missed != "") || !strings.Contains(said, test.missed) ||
+					(err != nil) != (mode == gateway.ReplayStrict && test.missed != "") {
+					t.Errorf("%s, %q, %q: %q, %v", mode, test.system, test.result, said, err)
+				}
 			}
-			said := first.Differs + second.Differs
-			if mode == gateway.ReplayStrict && err != nil {
-				said = err.Error()
-			}
-			if (said != "") != (test.missed != "") || !strings.Contains(said, test.missed) ||
-				(err != nil) != (mode == gateway.ReplayStrict && test.missed != "") {
-				t.Errorf("%s, %q, %q: %q, %v", mode, test.system, test.result, said, err)
-			}
-		}
+		})
 	}
 }
 
@@ -252,7 +254,7 @@ func TestLiveReplayKnowsTheSameRequestElsewhere(t *testing.T) {
 			is := map[string]string{"cwd": "/tmp/b/work", "home": "/tmp/b/home"}
 			answer := replay(t, record(t, was, [2]string{test.was, said("one")}), gateway.ReplayLive, is)
 			if got, found, err := answer(test.is); err != nil || !found || joined(t, got.Body) != "one" {
-				t.Errorf("%s: %v, %v", name, found, err)
+				t.Errorf("%v, %v", found, err)
 			}
 		})
 	}
@@ -359,6 +361,6 @@ func TestAMissInADamagedRecordSaysSo(t *testing.T) {
 	}
 	_, _, err = replay(t, path, gateway.ReplayStrict, nil)(ask("three", hello))
 	if err == nil || !strings.Contains(err.Error(), "the record is damaged") {
-		t.Errorf("%v", err)
+		t.Error(err)
 	}
 }

@@ -31,13 +31,15 @@ func TestHintsNameProgramsThatAHookStartsItself(t *testing.T) {
 		`# run ./even by hand`:                       "",
 		`echo "{\"test\":\"go\",\"pass\":true}" >&3`: "",
 	} {
-		b := hookBench(t, "#!/bin/sh\n"+line+"\n")
-		warnings, _ := grade.Hints(b.task)
-		hints := strings.Join(warnings, "\n")
-		if want == "" && hints != "" || want != "" &&
-			!strings.Contains(hints, "invariants.sh:2 starts "+want+" itself") {
-			t.Errorf("%s: the hints are %q, want %q", line, hints, want)
-		}
+		t.Run(line, func(t *testing.T) {
+			b := hookBench(t, "#!/bin/sh\n"+line+"\n")
+			warnings, _ := grade.Hints(b.task)
+			hints := strings.Join(warnings, "\n")
+			if want == "" && hints != "" || want != "" &&
+				!strings.Contains(hints, "invariants.sh:2 starts "+want+" itself") {
+				t.Errorf("the hints are %q, want %q", hints, want)
+			}
+		})
 	}
 }
 

@@ -34,29 +34,31 @@ func TestRewardsAreFiniteNumbersWithNamesOfTheirOwn(t *testing.T) {
 		{json: `[1]`, text: "1"},
 		{json: `{"a": 1} {"a": 0}`},
 	} {
-		dir := t.TempDir()
-		for name, content := range map[string]string{rewardJSON: test.json, rewardText: test.text} {
-			if content == "" {
-				continue
+		t.Run(test.json, func(t *testing.T) {
+			dir := t.TempDir()
+			for name, content := range map[string]string{rewardJSON: test.json, rewardText: test.text} {
+				if content == "" {
+					continue
+				}
+				if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+					t.Fatal(err)
+				}
 			}
-			if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
-				t.Fatal(err)
+			got, err := readRewards(dir)
+			if !maps.Equal(got, test.want) || (err == nil) != (test.want != nil) {
+				t.Errorf("and %q: %v, %v", test.text, got, err)
 			}
-		}
-		got, err := readRewards(dir)
-		if !maps.Equal(got, test.want) || (err == nil) != (test.want != nil) {
-			t.Errorf("%q and %q: %v, %v", test.json, test.text, got, err)
-		}
-		cause := causeBadReward
-		switch {
-		case test.json+test.text == "":
-			cause = causeNoReward
-		case test.json == "" && strings.TrimSpace(test.text) == "":
-			cause = causeEmptyReward
-		}
-		if err != nil && rewardCause(err) != cause {
-			t.Errorf("%q and %q: the cause is %s, want %s", test.json, test.text, rewardCause(err), cause)
-		}
+			cause := causeBadReward
+			switch {
+			case test.json+test.text == "":
+				cause = causeNoReward
+			case test.json == "" && strings.TrimSpace(test.text) == "":
+				cause = causeEmptyReward
+			}
+			if err != nil && rewardCause(err) != cause {
+				t.Errorf("and %q: the cause is %s, want %s", test.text, rewardCause(err), cause)
+			}
+		})
 	}
 }
 
@@ -79,16 +81,19 @@ func TestRewardsThatContradictEachOtherDoNotCount(t *testing.T) {
 		{`{"reward": 1}`, "nan", false},
 		{`{"reward": 1}`, "failed", false},
 	} {
-		dir := t.TempDir()
-		for name, content := range map[string]string{rewardJSON: test.json, rewardText: test.text} {
-			if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
-				t.Fatal(err)
+		t.Run(test.json, func(t *testing.T) {
+			dir := t.TempDir()
+			for name, content := range map[string]string{rewardJSON: test.json, rewardText: test.text} {
+				if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+					t.Fatal(err)
+				}
 			}
-		}
-		got, err := readRewards(dir)
-		if contradict := errors.As(err, new(*contradiction)); contradict == test.agree || (got != nil) != test.agree {
-			t.Errorf("%s and %q: %v, %v", test.json, test.text, got, err)
-		}
+			got, err := readRewards(dir)
+			contradict := errors.As(err, new(*contradiction))
+			if contradict == test.agree || (got != nil) != test.agree {
+				t.Errorf("and %q: %v, %v", test.text, got, err)
+			}
+		})
 	}
 	// A directory in place of the text is no text.
 	dir := t.TempDir()

@@ -65,9 +65,11 @@ func TestTally(t *testing.T) {
 			tally{GatesPass: true, Score: score(0.5), Scored: 2, Passed: 1},
 		},
 	} {
-		if diff := cmp.Diff(test.want, count(test.rows...)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, count(test.rows...)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 
@@ -95,14 +97,17 @@ func TestMalformedRowsFailAtTheirOwnWeightOrOne(t *testing.T) {
 		`{"pass":true`:                         1,
 		"\xff\xfe":                             1,
 	} {
-		rows := parseRows([]byte(line + "\n" + `{"pass":true}`))
-		if len(rows) != 2 || rows[0].Role != Malformed || rows[0].Weight != weight {
-			t.Errorf("%s is %+v, want it malformed with weight %v", line, rows[0], weight)
-		}
-		tally := tallyOf(rows)
-		if want := 1 / (1 + weight); tally.Malformed != 1 || tally.FullMarks || math.Abs(*tally.Score-want) > 1e-12 {
-			t.Errorf("%s makes the tally %+v, want one malformed row and the score %v", line, tally, want)
-		}
+		t.Run(line, func(t *testing.T) {
+			rows := parseRows([]byte(line + "\n" + `{"pass":true}`))
+			if len(rows) != 2 || rows[0].Role != Malformed || rows[0].Weight != weight {
+				t.Errorf("is %+v, want it malformed with weight %v", rows[0], weight)
+			}
+			tally := tallyOf(rows)
+			want := 1 / (1 + weight)
+			if tally.Malformed != 1 || tally.FullMarks || math.Abs(*tally.Score-want) > 1e-12 {
+				t.Errorf("makes the tally %+v, want one malformed row and the score %v", tally, want)
+			}
+		})
 	}
 }
 
@@ -191,9 +196,11 @@ func TestVerdicts(t *testing.T) {
 			ledger.Grade{Verdict: VerdictPass, GatesPass: true, Healthy: true},
 		},
 	} {
-		if diff := cmp.Diff(test.want, decide(count(test.rows...), nil, test.health, nil)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, decide(count(test.rows...), nil, test.health, nil)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 
@@ -253,14 +260,16 @@ func TestRowsOfSeveralWritersAreNotBelieved(t *testing.T) {
 			want: tally{GatesPass: true, Score: score(0.5), Scored: 2, Passed: 1},
 		},
 	} {
-		rows := parseRows([]byte(strings.Join(test.rows, "\n")))
-		_, missing := compareRows(rows, test.declared)
-		if diff := cmp.Diff(test.want, tallyOf(rows)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
-		if diff := cmp.Diff(test.missing, missing); diff != "" {
-			t.Errorf("%s: missing (-want +got):\n%s", name, diff)
-		}
+		t.Run(name, func(t *testing.T) {
+			rows := parseRows([]byte(strings.Join(test.rows, "\n")))
+			_, missing := compareRows(rows, test.declared)
+			if diff := cmp.Diff(test.want, tallyOf(rows)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(test.missing, missing); diff != "" {
+				t.Errorf("missing (-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 
@@ -270,9 +279,11 @@ func TestStampOverwritesAnAuthoredSource(t *testing.T) {
 		`[1]`:                            `[1]`,
 		`7`:                              `7`,
 	} {
-		if got := string(stamp(Row{Raw: json.RawMessage(raw)}, sourceInvariants)); got != want {
-			t.Errorf("%s became %s, want %s", raw, got, want)
-		}
+		t.Run(raw, func(t *testing.T) {
+			if got := string(stamp(Row{Raw: json.RawMessage(raw)}, sourceInvariants)); got != want {
+				t.Errorf("became %s, want %s", got, want)
+			}
+		})
 	}
 }
 

@@ -18,8 +18,10 @@ func TestLimitsAreWrittenAsPeopleWriteThem(t *testing.T) {
 		{"cost", 0.0004, "$0.0004"},
 		{"cost", 1.255, "$1.255"},
 	} {
-		if got := amount(test.name, test.limit); got != test.want {
-			t.Errorf("%s %v: %q, want %q", test.name, test.limit, got, test.want)
-		}
+		t.Run(test.name, func(t *testing.T) {
+			if got := amount(test.name, test.limit); got != test.want {
+				t.Errorf("%v: %q, want %q", test.limit, got, test.want)
+			}
+		})
 	}
 }

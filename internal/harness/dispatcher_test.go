@@ -73,20 +73,22 @@ func TestToolSurfaceByRole(t *testing.T) {
 		{harness.ModeDiscuss, "alice", append(slices.Clone(common), "RequestForComment", "Acknowledge")},
 		{harness.ModeJudge, "judge", []string{"Conclude"}},
 	} {
-		var got []string
-		for _, tool := range newDispatcher(t, test.mode, "alice").Tools(test.who) {
-			got = append(got, tool.Name)
-			if !tool.ReadOnlyHint || tool.Description == "" || !json.Valid(tool.InputSchema) {
-				t.Errorf("%s of %s: %+v", tool.Name, test.who, tool)
+		t.Run(test.who, func(t *testing.T) {
+			var got []string
+			for _, tool := range newDispatcher(t, test.mode, "alice").Tools(test.who) {
+				got = append(got, tool.Name)
+				if !tool.ReadOnlyHint || tool.Description == "" || !json.Valid(tool.InputSchema) {
+					t.Errorf("%s of %s: %+v", tool.Name, test.who, tool)
+				}
+				hasTo := strings.Contains(string(tool.InputSchema), `"to"`)
+				if tool.Name == "Ask" && hasTo == (test.mode == harness.ModeSupervise) {
+					t.Errorf("Ask of %s in %s has \"to\": %v", test.who, test.mode, hasTo)
+				}
 			}
-			hasTo := strings.Contains(string(tool.InputSchema), `"to"`)
-			if tool.Name == "Ask" && hasTo == (test.mode == harness.ModeSupervise) {
-				t.Errorf("Ask of %s in %s has \"to\": %v", test.who, test.mode, hasTo)
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("in %s: %s", test.mode, diff)
 			}
-		}
-		if diff := cmp.Diff(test.want, got); diff != "" {
-			t.Errorf("%s in %s: %s", test.who, test.mode, diff)
-		}
+		})
 	}
 }
 

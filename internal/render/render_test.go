@@ -39,9 +39,11 @@ func TestHints(t *testing.T) {
 		{"Bash", `null`, ""},
 		{"Bash", `{"command":"ls \u001b[31mred"}`, `ls \x1b[31mred`},
 	} {
-		if got := Hint(test.tool, json.RawMessage(test.input)); got != test.want {
-			t.Errorf("Hint(%s, %s) = %q, want %q", test.tool, test.input, got, test.want)
-		}
+		t.Run(test.tool, func(t *testing.T) {
+			if got := Hint(test.tool, json.RawMessage(test.input)); got != test.want {
+				t.Errorf("Hint(%s, %s) = %q, want %q", test.tool, test.input, got, test.want)
+			}
+		})
 	}
 }
 
@@ -79,8 +81,10 @@ func TestPreviews(t *testing.T) {
 		{strings.Repeat("é", 90), true, strings.Repeat("é", 77) + "..."},
 		{"\x1b[2Jboo", true, `\x1b[2Jboo`},
 	} {
-		if got := Preview(test.content, test.isError); got != test.want {
-			t.Errorf("Preview(%q) = %q, want %q", test.content, got, test.want)
-		}
+		t.Run(test.content, func(t *testing.T) {
+			if got := Preview(test.content, test.isError); got != test.want {
+				t.Errorf("Preview(%q) = %q, want %q", test.content, got, test.want)
+			}
+		})
 	}
 }

@@ -247,7 +247,7 @@ func TestArmsOnWhichTheJudgeErrsDifferentlyAreCorrectedOneByOne(t *testing.T) {
 	labels.Labels[0].Arm = ""
 	if _, err := Build(Input{Records: records, Labels: labels}); err == nil ||
 		!strings.Contains(err.Error(), "which arm") {
-		t.Errorf("%v", err)
+		t.Error(err)
 	}
 }
 
@@ -260,14 +260,16 @@ func TestLabelsAreReadWithTheirMistakes(t *testing.T) {
 		"labels:\n  - {task: a, human: pass, verdict: pass}\n":                      "verdict",
 		"design: some\nlabels: []\n":                                                "labels.yaml:1:",
 	} {
-		path := filepath.Join(t.TempDir(), "labels.yaml")
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		_, err := judge.LoadLabels(path)
-		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: %v", content, err)
-		}
+		t.Run(content, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "labels.yaml")
+			if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			_, err := judge.LoadLabels(path)
+			if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+				t.Error(err)
+			}
+		})
 	}
 }
 

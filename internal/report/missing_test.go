@@ -198,16 +198,20 @@ func TestAddedArmsAreAnnounced(t *testing.T) {
 			nil,
 		},
 	} {
-		planned := planOf(12, 2)
-		planned.Arms = test.arms
-		planned.Grow(test.sizes...)
-		c := compareWith(t, planned, append(armRuns("a", repeat("PF", 12)...), armRuns("b", repeat("PP", 12)...)...))
-		warnings := strings.Join(c.Warnings, "\n")
-		wantIn(t, warnings, test.want...)
-		pairs := float64(len(test.arms) * (len(test.arms) - 1) / 2) // which the plan compares
-		if test.want == nil && strings.Contains(warnings, "number of arms") || c.Decision.PAdj != pairs*c.Decision.P {
-			t.Errorf("%s: %s, p = %v, %v", name, warnings, c.Decision.P, c.Decision.PAdj)
-		}
+		t.Run(name, func(t *testing.T) {
+			planned := planOf(12, 2)
+			planned.Arms = test.arms
+			planned.Grow(test.sizes...)
+			a, b := armRuns("a", repeat("PF", 12)...), armRuns("b", repeat("PP", 12)...)
+			c := compareWith(t, planned, append(a, b...))
+			warnings := strings.Join(c.Warnings, "\n")
+			wantIn(t, warnings, test.want...)
+			pairs := float64(len(test.arms) * (len(test.arms) - 1) / 2) // which the plan compares
+			if test.want == nil && strings.Contains(warnings, "number of arms") ||
+				c.Decision.PAdj != pairs*c.Decision.P {
+				t.Errorf("%s, p = %v, %v", warnings, c.Decision.P, c.Decision.PAdj)
+			}
+		})
 	}
 }
 
@@ -245,7 +249,7 @@ func TestEveryNumberOfAnArmHasBounds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if got, there := g.BoundsOf[name]; !there && name != "atLeast@2" || there && (got.Worst != want.Worst ||
 				got.Best != want.Best) {
-				t.Errorf("%s: %+v, want %+v", name, got, want)
+				t.Errorf("%+v, want %+v", got, want)
 			}
 		})
 	}

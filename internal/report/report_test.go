@@ -341,7 +341,7 @@ func TestTerminalsAreSafeFromForeignText(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if strings.ContainsAny(out, "\x1b\x07") {
-				t.Errorf("%s passes escape sequences on: %q", name, out)
+				t.Errorf("passes escape sequences on: %q", out)
 			}
 		})
 	}
@@ -407,10 +407,12 @@ func TestAComparisonDecides(t *testing.T) {
 		"the same":      {mixed, mixed, stats.NotProven},
 		"too few tasks": {mixed[:3], better[:3], stats.Insufficient},
 	} {
-		c := compared(t, CompareConfig{}, armRuns("a", test.a...), armRuns("b", test.b...))
-		if c.Decision.Claim != test.claim || c.Decision.Sentence == "" || len(c.Tasks) != len(test.a) {
-			t.Errorf("%s: %+v", name, c.Decision)
-		}
+		t.Run(name, func(t *testing.T) {
+			c := compared(t, CompareConfig{}, armRuns("a", test.a...), armRuns("b", test.b...))
+			if c.Decision.Claim != test.claim || c.Decision.Sentence == "" || len(c.Tasks) != len(test.a) {
+				t.Errorf("%+v", c.Decision)
+			}
+		})
 	}
 }
 
@@ -524,15 +526,17 @@ func TestTheTotalsOfTwoArmsHaveMediansAndCosts(t *testing.T) {
 // Equal rates are not certainty.
 func TestEqualRatesKeepTheWidthOfABinomial(t *testing.T) {
 	for word, passes := range map[string]int{"PPF": 14, "PFFFFF": 3, "PPP": 20} {
-		rate := build(t, Input{Records: armRuns("a", repeat(word, 20)...), K: []int{1}}).Groups[0].PassRate
-		binomial, err := stats.Wilson(passes, 20, stats.DefaultLevel)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if rate.Width() < binomial.Width()-1e-9 {
-			t.Errorf("20 tasks with %s each: [%v, %v], a binomial has [%v, %v]", word, rate.Lo, rate.Hi, binomial.Lo,
-				binomial.Hi)
-		}
+		t.Run(word, func(t *testing.T) {
+			rate := build(t, Input{Records: armRuns("a", repeat(word, 20)...), K: []int{1}}).Groups[0].PassRate
+			binomial, err := stats.Wilson(passes, 20, stats.DefaultLevel)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if rate.Width() < binomial.Width()-1e-9 {
+				t.Errorf("20 tasks with %s each: [%v, %v], a binomial has [%v, %v]", word, rate.Lo, rate.Hi, binomial.Lo,
+					binomial.Hi)
+			}
+		})
 	}
 }
 
@@ -541,10 +545,12 @@ func TestCostPerPassHasAnInterval(t *testing.T) {
 		"differing": {"PPF", "PPP", "PFF"}, "equal": repeat("PPF", 12),
 		"all pass": repeat("P", 20),
 	} {
-		price := build(t, Input{Records: armRuns("a", words...), K: []int{1}}).Totals.CostPerPass
-		if price == nil || !price.Contains(price.Est) || price.Width() < .04 {
-			t.Errorf("%s: %+v", name, price)
-		}
+		t.Run(name, func(t *testing.T) {
+			price := build(t, Input{Records: armRuns("a", words...), K: []int{1}}).Totals.CostPerPass
+			if price == nil || !price.Contains(price.Est) || price.Width() < .04 {
+				t.Errorf("%+v", price)
+			}
+		})
 	}
 	for name, words := range map[string][]string{
 		"one task": {"PPF"}, "one task with a verdict": {"PPF", "EEE", "EEE", "E"},

@@ -106,10 +106,12 @@ func TestWhatAServerAsksFor(t *testing.T) {
 		{"Retry-After", "soon", Unasked},
 		{"Other", "7", Unasked},
 	} {
-		header := http.Header{}
-		header.Set(test.key, test.value)
-		if got := Asked(header, now); got != test.want {
-			t.Errorf("%s: %s gives %s, want %s", test.key, test.value, got, test.want)
-		}
+		t.Run(test.key, func(t *testing.T) {
+			header := http.Header{}
+			header.Set(test.key, test.value)
+			if got := Asked(header, now); got != test.want {
+				t.Errorf("%s gives %s, want %s", test.value, got, test.want)
+			}
+		})
 	}
 }

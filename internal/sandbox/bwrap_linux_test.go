@@ -85,10 +85,12 @@ func TestIsolatedProgramSeesItsWorkspaceAndNothingElse(t *testing.T) {
 		{"no other descriptor", `ls /proc/self/fd | tr '\n' ' '`, "0 1 2 3 "},
 		{"runs in the workspace", `pwd`, c.workspace + "\n"},
 	} {
-		result, out, errs := run(t, sandbox.Local{}, c.spec(check.script))
-		if out != check.want {
-			t.Errorf("%s: printed %q and %q, want %q (%+v)", check.name, out, errs, check.want, result)
-		}
+		t.Run(check.name, func(t *testing.T) {
+			result, out, errs := run(t, sandbox.Local{}, c.spec(check.script))
+			if out != check.want {
+				t.Errorf("printed %q and %q, want %q (%+v)", out, errs, check.want, result)
+			}
+		})
 	}
 	if _, err := os.Stat(filepath.Join(c.hidden, "file")); err != nil {
 		t.Errorf("hiding has touched the real file: %v", err)
@@ -206,7 +208,7 @@ func TestSandboxThatCannotBeMadeIsNoFailureOfTheProgram(t *testing.T) {
 			}
 			if _, err := (sandbox.Local{}).Spawn(t.Context(), spec, nil, nil); err == nil ||
 				!strings.Contains(err.Error(), name) {
-				t.Errorf("%s: got %v", name, err)
+				t.Errorf("got %v", err)
 			}
 		})
 	}
@@ -243,17 +245,19 @@ func TestABrokenBubblewrapNamesAWayOut(t *testing.T) {
 		"#!/bin/sh\nkill -9 $$\n":                   "ended by SIGKILL",
 		"nonsense":                                  "exec format error",
 	} {
-		dir := t.TempDir()
-		if err := os.WriteFile(filepath.Join(dir, "bwrap"), []byte(program), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		t.Setenv("PATH", dir+":/usr/bin:/bin")
-		found := sandbox.DetectBwrap(t.Context())
-		for _, c := range []sandbox.Capability{found.Bwrap, found.BwrapNetwork} {
-			if c.OK || !strings.Contains(c.Detail, want) || c.Fix == "" {
-				t.Errorf("%q: %+v, want %q and a fix", program, c, want)
+		t.Run(program, func(t *testing.T) {
+			dir := t.TempDir()
+			if err := os.WriteFile(filepath.Join(dir, "bwrap"), []byte(program), 0o700); err != nil {
+				t.Fatal(err)
 			}
-		}
+			t.Setenv("PATH", dir+":/usr/bin:/bin")
+			found := sandbox.DetectBwrap(t.Context())
+			for _, c := range []sandbox.Capability{found.Bwrap, found.BwrapNetwork} {
+				if c.OK || !strings.Contains(c.Detail, want) || c.Fix == "" {
+					t.Errorf("%+v, want %q and a fix", c, want)
+				}
+			}
+		})
 	}
 }
 

@@ -120,9 +120,11 @@ func TestProgramsShareAPrivateNetworkAndReachNothingElse(t *testing.T) {
 		"no way to change it":        {`if command -v ip >/dev/null; then ip link add x type dummy 2>/dev/null || echo no; else echo no; fi`, "no\n"},
 		"no other descriptor":        {`ls /proc/self/fd | tr '\n' ' '`, "0 1 2 3 "},
 	} {
-		if _, out, errs := run(t, sandbox.Local{}, inNetwork(network, check.script)); out != check.want {
-			t.Errorf("%s: printed %q and %q, want %q", name, out, errs, check.want)
-		}
+		t.Run(name, func(t *testing.T) {
+			if _, out, errs := run(t, sandbox.Local{}, inNetwork(network, check.script)); out != check.want {
+				t.Errorf("printed %q and %q, want %q", out, errs, check.want)
+			}
+		})
 	}
 	spec := inNetwork(network, client(outside))
 	if spec.Isolation.Network = true; true {
@@ -181,11 +183,13 @@ func TestProgramsInAPrivateNetworkEndAsAnywhere(t *testing.T) {
 		"exit 7": {ExitCode: 7}, "kill -9 $$": {ExitCode: 137},
 		"echo out; echo err >&2": {StdoutBytes: 4, StderrBytes: 4},
 	} {
-		result, _, _ := run(t, sandbox.Local{}, inNetwork(network, script))
-		if result.ExitCode != want.ExitCode || result.StdoutBytes != want.StdoutBytes ||
-			result.StderrBytes != want.StderrBytes || len(result.Unkillable) > 0 {
-			t.Errorf("%s: %+v", script, result)
-		}
+		t.Run(script, func(t *testing.T) {
+			result, _, _ := run(t, sandbox.Local{}, inNetwork(network, script))
+			if result.ExitCode != want.ExitCode || result.StdoutBytes != want.StdoutBytes ||
+				result.StderrBytes != want.StderrBytes || len(result.Unkillable) > 0 {
+				t.Errorf("%+v", result)
+			}
+		})
 	}
 	marker := newMarker(t)
 	spec := inNetwork(network, fmt.Sprintf("setsid sleep %s & sleep %s & echo up; wait", marker, marker))

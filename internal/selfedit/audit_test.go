@@ -204,9 +204,11 @@ func TestDiffCountsLines(t *testing.T) {
 		{"", "a\nb", 2, 0},
 		{"a", "a\n", 1, 1},
 	} {
-		if got := diffLines([]byte(test.before), []byte(test.after)); got.Added != test.added ||
-			got.Removed != test.removed {
-			t.Errorf("from %q to %q: %+v", test.before, test.after, got)
-		}
+		t.Run(test.before, func(t *testing.T) {
+			if got := diffLines([]byte(test.before), []byte(test.after)); got.Added != test.added ||
+				got.Removed != test.removed {
+				t.Errorf("from %q to %q: %+v", test.before, test.after, got)
+			}
+		})
 	}
 }

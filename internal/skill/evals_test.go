@@ -45,7 +45,7 @@ func TestEvalsAreReadInEveryShape(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			evals, err := skill.ParseEvals("evals.json", []byte(test.text))
 			if err != nil || len(evals.Cases) != 1 {
-				t.Errorf("%s: %+v, %v", name, evals, err)
+				t.Errorf("%+v, %v", evals, err)
 				return
 			}
 			c := evals.Cases[0]
@@ -64,7 +64,7 @@ func TestEvalsAreReadInEveryShape(t *testing.T) {
 				c.ID, strings.Join(sentences, ";"), strings.Join(checks, ";"), strings.Join(files, ";"), silent,
 			}, "|")
 			if got != test.want {
-				t.Errorf("%s: %s, want %s", name, got, test.want)
+				t.Errorf("%s, want %s", got, test.want)
 			}
 		})
 	}
@@ -92,7 +92,7 @@ func TestOtherLayoutsAreRefused(t *testing.T) {
 		t.Run(text, func(t *testing.T) {
 			_, err := skill.ParseEvals("evals.json", []byte(text))
 			if err == nil || !strings.Contains(err.Error(), want) {
-				t.Errorf("%s: %v, want %q", text, err, want)
+				t.Errorf("%v, want %q", err, want)
 			}
 		})
 	}
@@ -241,17 +241,19 @@ func TestLintFindsWhatIsWrong(t *testing.T) {
 		},
 		"a skill below": {map[string]string{"skills/tables/SKILL.md": good}, "SKILL.md:0 skill-file"},
 	} {
-		_, root := tree(t, test.files)
-		var found []string
-		for _, f := range skill.Lint(root, "tables", task.CheckCase(root.Name())) {
-			found = append(found, fmt.Sprintf("%s:%d %s", f.File, f.Line, f.Rule))
-			if skill.Rules[f.Rule] == "" {
-				t.Errorf("the rule %s has no text", f.Rule)
+		t.Run(name, func(t *testing.T) {
+			_, root := tree(t, test.files)
+			var found []string
+			for _, f := range skill.Lint(root, "tables", task.CheckCase(root.Name())) {
+				found = append(found, fmt.Sprintf("%s:%d %s", f.File, f.Line, f.Rule))
+				if skill.Rules[f.Rule] == "" {
+					t.Errorf("the rule %s has no text", f.Rule)
+				}
 			}
-		}
-		if got := strings.Join(found, "; "); got != test.want {
-			t.Errorf("%s: %s, want %s", name, got, test.want)
-		}
+			if got := strings.Join(found, "; "); got != test.want {
+				t.Errorf("%s, want %s", got, test.want)
+			}
+		})
 	}
 }
 
@@ -266,7 +268,7 @@ func TestALeakIsAWordSequenceBeyondChance(t *testing.T) {
 	} {
 		t.Run(about, func(t *testing.T) {
 			if got := skill.Leak(text, about); got != want {
-				t.Errorf("%q: %q, want %q", about, got, want)
+				t.Errorf("%q, want %q", got, want)
 			}
 		})
 	}

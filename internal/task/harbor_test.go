@@ -76,10 +76,13 @@ func TestMistakesInHarborTasksHaveTheirPlaceAndPlainWords(t *testing.T) {
 		},
 		{more: map[string]string{"instruction.md": " \n"}, want: "instruction.md: missing or empty"},
 	} {
-		_, err := task.Load(t.Context(), harborTask(t, test.toml, test.more), task.Options{})
-		if err == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "struct field") {
-			t.Errorf("%q: %v, want %s", test.toml, err, test.want)
-		}
+		t.Run(test.toml, func(t *testing.T) {
+			_, err := task.Load(t.Context(), harborTask(t, test.toml, test.more), task.Options{})
+			if err == nil || !strings.Contains(err.Error(), test.want) ||
+				strings.Contains(err.Error(), "struct field") {
+				t.Errorf("%v, want %s", err, test.want)
+			}
+		})
 	}
 }
 
@@ -259,7 +262,7 @@ func TestEqualNetworksOfStepsAreNoChange(t *testing.T) {
 	} {
 		t.Run(toml, func(t *testing.T) {
 			if _, err := task.Load(t.Context(), harborTask(t, toml, step), task.Options{}); (err != nil) != refused {
-				t.Errorf("%q: %v", toml, err)
+				t.Error(err)
 			}
 		})
 	}

@@ -30,14 +30,16 @@ func TestTheNetworkOfAgents(t *testing.T) {
 		{"network: {agent: model}", "network: {required: false}", prefers},
 		{"network: {agent: model}", "network: {agent: host}", host},
 	} {
-		files := map[string]string{"family.yaml": "name: x\n" + c.family + "\n"}
-		if c.task != "" {
-			files["tasks/one/task.yaml"] = c.task + "\n"
-		}
-		family := mustLoad(t, newFamily(t, files))
-		if got := family.Tasks[0].Settings.AgentNetwork; got != c.want {
-			t.Errorf("%s / %s: %+v, want %+v", c.family, c.task, got, c.want)
-		}
+		t.Run(c.family, func(t *testing.T) {
+			files := map[string]string{"family.yaml": "name: x\n" + c.family + "\n"}
+			if c.task != "" {
+				files["tasks/one/task.yaml"] = c.task + "\n"
+			}
+			family := mustLoad(t, newFamily(t, files))
+			if got := family.Tasks[0].Settings.AgentNetwork; got != c.want {
+				t.Errorf("/ %s: %+v, want %+v", c.task, got, c.want)
+			}
+		})
 	}
 }
 
@@ -45,7 +47,7 @@ func TestAnUnknownNetworkIsNamedWithItsPlace(t *testing.T) {
 	dir := newFamily(t, map[string]string{"tasks/one/task.yaml": "network: {agent: vpn}\n"})
 	_, err := Load(t.Context(), dir, Options{})
 	if err == nil || !strings.Contains(err.Error(), "task.yaml:1:18") || !strings.Contains(err.Error(), "model") {
-		t.Errorf("%v", err)
+		t.Error(err)
 	}
 }
 

@@ -24,12 +24,14 @@ func (r *recorder) Fatalf(format string, args ...any) {
 
 func TestMissingSkipsOnADevelopersMachineAndFailsInCI(t *testing.T) {
 	for ci, want := range map[string]string{"": "skip ", "1": "skip ", "true": "fail "} {
-		t.Setenv("CI", ci)
-		r := &recorder{TB: t}
-		Missing(r, "the %s", "thing")
-		if !strings.HasPrefix(r.ended, want) || !strings.Contains(r.ended, "the thing") {
-			t.Errorf("CI=%q ended the test with %q, want it to start with %q", ci, r.ended, want)
-		}
+		t.Run(ci, func(t *testing.T) {
+			t.Setenv("CI", ci)
+			r := &recorder{TB: t}
+			Missing(r, "the %s", "thing")
+			if !strings.HasPrefix(r.ended, want) || !strings.Contains(r.ended, "the thing") {
+				t.Errorf("CI=%q ended the test with %q, want it to start with %q", ci, r.ended, want)
+			}
+		})
 	}
 }
 

@@ -106,9 +106,11 @@ func TestWhoWritesNotes(t *testing.T) {
 		"no JSON":         {`task=x`, "", http.StatusBadRequest},
 		"much":            {`{"text":"` + strings.Repeat("x", maxBody) + `"}`, "", http.StatusBadRequest},
 	} {
-		if status, content := p.send(base+"/notes", one.body, one.origin); status != one.want {
-			t.Errorf("%s: %d %s", what, status, content)
-		}
+		t.Run(what, func(t *testing.T) {
+			if status, content := p.send(base+"/notes", one.body, one.origin); status != one.want {
+				t.Errorf("%d %s", status, content)
+			}
+		})
 	}
 	if _, err := os.Stat(filepath.Join(dir, notes.File)); err == nil {
 		t.Error("something was written")
@@ -203,9 +205,11 @@ func TestTwoExperimentsAreCompared(t *testing.T) {
 		ids["june"] + ":before%7C" + ids["july"] + ":after/forest":              http.StatusOK,
 		ids["june"] + ":before%7C" + ids["july"] + ":after/plan?effect=1&runs=": http.StatusBadRequest,
 	} {
-		if status, content := p.get("/api/experiments/" + address); status != want {
-			t.Errorf("%s: %d %s", address, status, content)
-		}
+		t.Run(address, func(t *testing.T) {
+			if status, content := p.get("/api/experiments/" + address); status != want {
+				t.Errorf("%d %s", status, content)
+			}
+		})
 	}
 	for pair, want := range map[string]string{
 		ids["june"] + ":before%7C" + ids["june"] + ":before": "is compared with itself",

@@ -90,14 +90,16 @@ func TestTheRepositoryOfAnImageIsAtItsBase(t *testing.T) {
 	dir := t.TempDir()
 	commits := testRepository(t, dir)
 	for at, ok := range map[string]bool{"base": true, "installed": true, "past": false} {
-		checkout := git.Command{Dir: dir, Args: []string{"checkout", "--quiet", commits[at]}}
-		if err := git.Run(t.Context(), checkout); err != nil {
-			t.Fatal(err)
-		}
-		head, err := imageHead(t.Context(), dir, commits["base"], true)
-		refused := err != nil && strings.Contains(err.Error(), "neither")
-		if ok && (err != nil || head != commits[at]) || !ok && !refused {
-			t.Errorf("%s: %s %v", at, head, err)
-		}
+		t.Run(at, func(t *testing.T) {
+			checkout := git.Command{Dir: dir, Args: []string{"checkout", "--quiet", commits[at]}}
+			if err := git.Run(t.Context(), checkout); err != nil {
+				t.Fatal(err)
+			}
+			head, err := imageHead(t.Context(), dir, commits["base"], true)
+			refused := err != nil && strings.Contains(err.Error(), "neither")
+			if ok && (err != nil || head != commits[at]) || !ok && !refused {
+				t.Errorf("%s %v", head, err)
+			}
+		})
 	}
 }

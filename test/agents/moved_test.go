@@ -57,17 +57,19 @@ func TestATextThatIsALinkToAFileElsewhereIsRefused(t *testing.T) {
 		"a skill":            {".agents/skills/private", filepath.Join(home, "skills", "private"), "codex"},
 		"a relative symlink": {"AGENTS.md", "../elsewhere.md", "builtin"},
 	} {
-		dir := t.TempDir()
-		link := filepath.Join(dir, test.link)
-		if err := os.MkdirAll(filepath.Dir(link), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Symlink(test.target, link); err != nil {
-			t.Fatal(err)
-		}
-		code, said := runIn(t, dir, "--agent", test.agent, "--isolation", "none")
-		if code != 2 || !strings.Contains(said, test.link+" of the project leads out of it") {
-			t.Errorf("%s: exit code %d:\n%s", name, code, said)
-		}
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			link := filepath.Join(dir, test.link)
+			if err := os.MkdirAll(filepath.Dir(link), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Symlink(test.target, link); err != nil {
+				t.Fatal(err)
+			}
+			code, said := runIn(t, dir, "--agent", test.agent, "--isolation", "none")
+			if code != 2 || !strings.Contains(said, test.link+" of the project leads out of it") {
+				t.Errorf("exit code %d:\n%s", code, said)
+			}
+		})
 	}
 }

@@ -57,9 +57,11 @@ func TestServicesRunBesideTheAgent(t *testing.T) {
 		"enclosed asks": ledger.Pass, "enclosed guesses": ledger.Fail,
 		"open asks": ledger.Pass, "open guesses": ledger.Fail,
 	} {
-		if r := records[cell]; r.Verdict != want {
-			t.Errorf("%s: %s %s: %s", cell, r.Verdict, r.ErrorClass, r.ErrorMessage)
-		}
+		t.Run(cell, func(t *testing.T) {
+			if r := records[cell]; r.Verdict != want {
+				t.Errorf("%s %s: %s", r.Verdict, r.ErrorClass, r.ErrorMessage)
+			}
+		})
 	}
 	noneLeft(t)
 }

@@ -449,7 +449,7 @@ func TestFilesAreServedWithinTheWorkspace(t *testing.T) {
 	} {
 		t.Run(part, func(t *testing.T) {
 			if got := strings.Count(result.Text, part); got != want {
-				t.Errorf("%q %d times in %s", part, got, result.Text)
+				t.Errorf("%d times in %s", got, result.Text)
 			}
 		})
 	}
@@ -570,15 +570,17 @@ func TestTheEndOfATurnIsNoProof(t *testing.T) {
 		"Error: HTTP 401":      session.OutcomeAuth,
 		"No Error: at all":     session.OutcomeSuccess,
 	} {
-		p := perform(t, "says "+text)
-		p.entry.Errors, p.entry.Notices = []string{"Error: "}, []string{"Info: "}
-		result, err := p.prompt(t.Context())
-		if err != nil || result.Outcome != want || p.session().Outcome != want {
-			t.Errorf("%q: outcome %q, in the trace %q, error %v", text, result.Outcome, p.session().Outcome, err)
-		}
-		if retries := strings.Count(strings.Join(p.events, "\n"), "Retrying"); retries != 1 || result.Turns > 1 {
-			t.Errorf("%q: %d notices, %d turns", text, retries, result.Turns)
-		}
+		t.Run(text, func(t *testing.T) {
+			p := perform(t, "says "+text)
+			p.entry.Errors, p.entry.Notices = []string{"Error: "}, []string{"Info: "}
+			result, err := p.prompt(t.Context())
+			if err != nil || result.Outcome != want || p.session().Outcome != want {
+				t.Errorf("outcome %q, in the trace %q, error %v", result.Outcome, p.session().Outcome, err)
+			}
+			if retries := strings.Count(strings.Join(p.events, "\n"), "Retrying"); retries != 1 || result.Turns > 1 {
+				t.Errorf("%d notices, %d turns", retries, result.Turns)
+			}
+		})
 	}
 }
 

@@ -457,11 +457,13 @@ func TestFailuresOfTheServiceAreToldApart(t *testing.T) {
 		{`{"status":401}`, session.OutcomeAuth},
 		{`{"status":400}`, session.OutcomeError},
 	} {
-		b := newBench(t, `{"turns":[{"fault":`+test.fault+`,"text":"never"}]}`)
-		result := b.prompt(t.Context(), &Agent{MaxRetries: -1}, b.config(), "hi")
-		if result.Success || result.Outcome != test.want || result.Err == nil {
-			t.Errorf("%s: %+v", test.fault, result)
-		}
+		t.Run(test.fault, func(t *testing.T) {
+			b := newBench(t, `{"turns":[{"fault":`+test.fault+`,"text":"never"}]}`)
+			result := b.prompt(t.Context(), &Agent{MaxRetries: -1}, b.config(), "hi")
+			if result.Success || result.Outcome != test.want || result.Err == nil {
+				t.Errorf("%+v", result)
+			}
+		})
 	}
 }
 

@@ -85,7 +85,7 @@ func TestArguments(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(test.want, test.args.argv()); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", name, diff)
+				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -211,9 +211,11 @@ func TestTheInitEventMustAgreeWithTheLogin(t *testing.T) {
 		{keyed, "none", false},
 		{keyed, "", true},
 	} {
-		if err := test.login.agrees(test.source); (err == nil) != test.agrees {
-			t.Errorf("%s, init says %q: %v", test.login.mode, test.source, err)
-		}
+		t.Run(test.source, func(t *testing.T) {
+			if err := test.login.agrees(test.source); (err == nil) != test.agrees {
+				t.Errorf("%s, init says %q: %v", test.login.mode, test.source, err)
+			}
+		})
 	}
 }
 
@@ -291,7 +293,7 @@ func TestVersionsThatAreTooOldAreRefused(t *testing.T) {
 	} {
 		t.Run(version, func(t *testing.T) {
 			if err := program().Supports(version); (err == nil) != ok {
-				t.Errorf("%s: %v", version, err)
+				t.Error(err)
 			}
 		})
 	}

@@ -86,7 +86,7 @@ func TestArguments(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(test.want, test.arguments.argv()); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", name, diff)
+				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -255,7 +255,7 @@ func TestTokensAndPromptsAreInFilesOfTheHome(t *testing.T) {
 				t.Errorf("%s (-want +got):\n%s", filepath.Base(path), diff)
 			}
 			if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
-				t.Errorf("%s: %v, %v", path, info, err)
+				t.Errorf("%v, %v", info, err)
 			}
 		})
 	}
@@ -304,7 +304,7 @@ func TestWhatItCannotDoIsRefused(t *testing.T) {
 			}
 			change(&cfg)
 			if _, err := New().Start(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), missing) {
-				t.Errorf("%s: %v", missing, err)
+				t.Error(err)
 			}
 		})
 	}
@@ -334,10 +334,12 @@ func TestAConversationGoesOnOnlyWhereItWasHeld(t *testing.T) {
 		{"abc-3", dir, "no conversation"},
 		{"*", dir, "no conversation"},
 	} {
-		err := p.canResume(test.id, test.dir)
-		if (err == nil) != (test.want == "") || (err != nil && !strings.Contains(err.Error(), test.want)) {
-			t.Errorf("%s in %s: %v, want %q", test.id, test.dir, err, test.want)
-		}
+		t.Run(test.id, func(t *testing.T) {
+			err := p.canResume(test.id, test.dir)
+			if (err == nil) != (test.want == "") || (err != nil && !strings.Contains(err.Error(), test.want)) {
+				t.Errorf("in %s: %v, want %q", test.dir, err, test.want)
+			}
+		})
 	}
 }
 
@@ -348,7 +350,7 @@ func TestVersionsThatAreTooOldAreRefused(t *testing.T) {
 	} {
 		t.Run(version, func(t *testing.T) {
 			if err := program().Supports(version); (err == nil) != ok {
-				t.Errorf("%s: %v", version, err)
+				t.Error(err)
 			}
 		})
 	}

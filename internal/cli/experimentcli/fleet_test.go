@@ -21,9 +21,11 @@ func TestProviders(t *testing.T) {
 		{"codex", "", "http://gateway.example:8080/v1", "gateway.example:8080"},
 		{"nobody", "", "", "nobody"},
 	} {
-		arm := &experiment.Arm{Agent: tt.agent, Model: tt.model, ModelURL: tt.url}
-		if got := ProviderOf(registry, arm); got != tt.want {
-			t.Errorf("%+v: got %s", tt, got)
-		}
+		t.Run(tt.agent, func(t *testing.T) {
+			arm := &experiment.Arm{Agent: tt.agent, Model: tt.model, ModelURL: tt.url}
+			if got := ProviderOf(registry, arm); got != tt.want {
+				t.Errorf("%+v: got %s", tt, got)
+			}
+		})
 	}
 }

@@ -74,15 +74,17 @@ func TestAdviceFitsTheError(t *testing.T) {
 		{ledger.ErrorBypass, "", "another endpoint"},
 		{ledger.ErrorInternal, "", "fit itself failed"},
 	} {
-		var told bytes.Buffer
-		run := Run{Console: &console.Console{Stderr: &told}}
-		run.explain(failure.Causes([]ledger.Record{{
-			Verdict: ledger.Error, ErrorClass: test.class, ErrorCause: test.cause, ErrorMessage: "it broke",
-		}}))
-		first, advice, _ := strings.Cut(told.String(), "\n")
-		if first != "1 run without a verdict ("+test.class+"): it broke" || !strings.Contains(advice, test.want) ||
-			(advice == "") != (test.want == "") {
-			t.Errorf("%s %s: %q", test.class, test.cause, told.String())
-		}
+		t.Run(test.class, func(t *testing.T) {
+			var told bytes.Buffer
+			run := Run{Console: &console.Console{Stderr: &told}}
+			run.explain(failure.Causes([]ledger.Record{{
+				Verdict: ledger.Error, ErrorClass: test.class, ErrorCause: test.cause, ErrorMessage: "it broke",
+			}}))
+			first, advice, _ := strings.Cut(told.String(), "\n")
+			if first != "1 run without a verdict ("+test.class+"): it broke" || !strings.Contains(advice, test.want) ||
+				(advice == "") != (test.want == "") {
+				t.Errorf("%s: %q", test.cause, told.String())
+			}
+		})
 	}
 }

@@ -36,24 +36,26 @@ func TestMistakesInTheFileOfToolServers(t *testing.T) {
 		`{"mcpServers":{"a":{"command":"x","type":"http"}}}`:     `is of type "http", which goes with a url`,
 		`{"mcpServers":{"":{"command":"x"}}}`:                    `has no name`,
 	} {
-		con := &console.Console{Dir: t.TempDir()}
-		if err := os.WriteFile(filepath.Join(con.Dir, "mcp.json"), []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		servers, err := loadServers(con, "mcp.json")
-		if err == nil {
-			t.Errorf("%s: accepted as %v", content, servers)
-			continue
-		}
-		message := err.Error()
-		if console.Code(err) != console.ExitUsage || !strings.HasPrefix(message, "--mcp-config mcp.json: ") ||
-			!strings.Contains(message, want) {
-			t.Errorf("%s: exit %d and %q, want exit 2, the file and %q", content, console.Code(err), message, want)
-		}
-		if strings.Contains(message, "struct") || strings.Contains(message, "harnesscli") ||
-			strings.Contains(message, "Go ") {
-			t.Errorf("%s: %q speaks of our code", content, message)
-		}
+		t.Run(content, func(t *testing.T) {
+			con := &console.Console{Dir: t.TempDir()}
+			if err := os.WriteFile(filepath.Join(con.Dir, "mcp.json"), []byte(content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			servers, err := loadServers(con, "mcp.json")
+			if err == nil {
+				t.Errorf("accepted as %v", servers)
+				return
+			}
+			message := err.Error()
+			if console.Code(err) != console.ExitUsage || !strings.HasPrefix(message, "--mcp-config mcp.json: ") ||
+				!strings.Contains(message, want) {
+				t.Errorf("exit %d and %q, want exit 2, the file and %q", console.Code(err), message, want)
+			}
+			if strings.Contains(message, "struct") || strings.Contains(message, "harnesscli") ||
+				strings.Contains(message, "Go ") {
+				t.Errorf("%q speaks of our code", message)
+			}
+		})
 	}
 }
 

@@ -97,9 +97,11 @@ func TestSecretsOnTheCommandLine(t *testing.T) {
 		"no number":         {runID: "1;x", repo: "a/b", secrets: []string{"a=b"}},
 		"no repository":     {runID: "1", repo: "../x y", secrets: []string{"a=b"}},
 	} {
-		if code, said := scan(t, opts); code != console.ExitUsage {
-			t.Errorf("%s: exit code %d: %s", name, code, said)
-		}
+		t.Run(name, func(t *testing.T) {
+			if code, said := scan(t, opts); code != console.ExitUsage {
+				t.Errorf("exit code %d: %s", code, said)
+			}
+		})
 	}
 }
 

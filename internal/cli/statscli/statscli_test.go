@@ -361,14 +361,16 @@ func TestBadNumbersGetOneLineAndExitTwo(t *testing.T) {
 		{"p-value 2 must be a number between 0 and 1, not 2", "adjust --p 0.1,2"},
 		{"p-value 1 must be a number between 0 and 1, not NaN", "adjust --p NaN"},
 	} {
-		out, code, err := s.run(strings.Fields(row.arguments)...)
-		if code != console.ExitUsage || err == nil || !strings.Contains(err.Error(), row.says) {
-			t.Errorf("fit stats %s: exit %d, %v; want exit 2 and %q", row.arguments, code, err, row.says)
-			continue
-		}
-		if out != "" || strings.Contains(err.Error(), "\n") {
-			t.Errorf("fit stats %s: printed %q and an error of several lines: %v", row.arguments, out, err)
-		}
+		t.Run(row.says, func(t *testing.T) {
+			out, code, err := s.run(strings.Fields(row.arguments)...)
+			if code != console.ExitUsage || err == nil || !strings.Contains(err.Error(), row.says) {
+				t.Errorf("fit stats %s: exit %d, %v; want exit 2 and %q", row.arguments, code, err, row.says)
+				return
+			}
+			if out != "" || strings.Contains(err.Error(), "\n") {
+				t.Errorf("fit stats %s: printed %q and an error of several lines: %v", row.arguments, out, err)
+			}
+		})
 	}
 }
 

@@ -30,34 +30,36 @@ func TestNothingIsNotAnAnswer(t *testing.T) {
 		"empty.ndjson": "", "blank.ndjson": "\n \n", "prose.txt": "Dear reader,\nnothing to see.\n",
 		"package.json": `{"type":"module","name":"x","version":"1.0.0"}` + "\n", "list.json": "[1,2,3]\n", "other.ndjson": `{"a":1}` + "\n",
 	} {
-		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		for _, args := range append(
-			questions(path, filepath.Join(dir, "out")),
-			[]string{"stats", "--summary", path},
-			[]string{"stats", "--by-tool", path},
-			[]string{"overview", "--format", "json", path},
-			[]string{"count", "--format", "ndjson", path},
-			[]string{"export", "--to", "otlp", path},
-			[]string{"export", "--to", "document", path},
-		) {
-			if slices.Contains([]string{"validate", "cost", "assert"}, args[0]) {
-				continue // the first two are below, and assert is about any file
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(dir, name)
+			if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+				t.Fatal(err)
 			}
-			code, complaint := fails(t, "", args...)
-			if code != console.ExitUsage || !strings.Contains(complaint, name) {
-				t.Errorf("%s %s: exit code %d, %q", strings.Join(args, " "), name, code, complaint)
+			for _, args := range append(
+				questions(path, filepath.Join(dir, "out")),
+				[]string{"stats", "--summary", path},
+				[]string{"stats", "--by-tool", path},
+				[]string{"overview", "--format", "json", path},
+				[]string{"count", "--format", "ndjson", path},
+				[]string{"export", "--to", "otlp", path},
+				[]string{"export", "--to", "document", path},
+			) {
+				if slices.Contains([]string{"validate", "cost", "assert"}, args[0]) {
+					continue // the first two are below, and assert is about any file
+				}
+				code, complaint := fails(t, "", args...)
+				if code != console.ExitUsage || !strings.Contains(complaint, name) {
+					t.Errorf("%s %s: exit code %d, %q", strings.Join(args, " "), name, code, complaint)
+				}
 			}
-		}
-		var out, errs bytes.Buffer
-		if code := run(&console.Console{Stdout: &out, Stderr: &errs}, []string{"validate", path}); code == 0 {
-			t.Errorf("validate %s: exit code 0, %s", name, errs.String())
-		}
-		if code, complaint := fails(t, content, "overview", "-"); code != console.ExitUsage {
-			t.Errorf("overview of %s on standard input: exit code %d, %q", name, code, complaint)
-		}
+			var out, errs bytes.Buffer
+			if code := run(&console.Console{Stdout: &out, Stderr: &errs}, []string{"validate", path}); code == 0 {
+				t.Errorf("validate %s: exit code 0, %s", name, errs.String())
+			}
+			if code, complaint := fails(t, content, "overview", "-"); code != console.ExitUsage {
+				t.Errorf("overview of %s on standard input: exit code %d, %q", name, code, complaint)
+			}
+		})
 	}
 	// a workflow asks for the cost of a session that never started
 	if code, complaint := fails(t, "", "cost", filepath.Join(dir, "empty.ndjson")); code != 0 || complaint == "" {
@@ -105,17 +107,19 @@ func TestATraceWithoutAnEndSaysSo(t *testing.T) {
 	for name, content := range map[string][]byte{
 		"whole": whole, "no end": bytes.Join(lines[:len(lines)-1], nil), "half": bytes.Join(lines[:len(lines)/2], nil),
 	} {
-		path := filepath.Join(t.TempDir(), name)
-		if err := os.WriteFile(path, content, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		for _, verb := range []string{"overview", "stats", "cost", "timeline", "count", "tools"} {
-			var out, errs bytes.Buffer
-			code := run(&console.Console{Stdout: &out, Stderr: &errs}, []string{verb, path})
-			said := strings.HasSuffix(errs.String(), complaint)
-			if code != 0 || out.Len() == 0 || said != (name != "whole") {
-				t.Errorf("%s of %s: %d, %q", verb, name, code, errs.String())
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), name)
+			if err := os.WriteFile(path, content, 0o600); err != nil {
+				t.Fatal(err)
 			}
-		}
+			for _, verb := range []string{"overview", "stats", "cost", "timeline", "count", "tools"} {
+				var out, errs bytes.Buffer
+				code := run(&console.Console{Stdout: &out, Stderr: &errs}, []string{verb, path})
+				said := strings.HasSuffix(errs.String(), complaint)
+				if code != 0 || out.Len() == 0 || said != (name != "whole") {
+					t.Errorf("%s of %s: %d, %q", verb, name, code, errs.String())
+				}
+			}
+		})
 	}
 }

@@ -137,10 +137,12 @@ func TestArmsThatCannotBeGivenAreRefused(t *testing.T) {
 			"a settings file",
 		},
 	} {
-		_, err := bring(t, test.family, test.arm)
-		if err == nil || !strings.Contains(err.Error(), test.want) || strings.Count(err.Error(), "arm a") > 1 {
-			t.Errorf("%s: %v, want %q", name, err, test.want)
-		}
+		t.Run(name, func(t *testing.T) {
+			_, err := bring(t, test.family, test.arm)
+			if err == nil || !strings.Contains(err.Error(), test.want) || strings.Count(err.Error(), "arm a") > 1 {
+				t.Errorf("%v, want %q", err, test.want)
+			}
+		})
 	}
 	arm := experiment.Arm{Name: "a", Agent: "builtin", MCP: filepath.Join(dir, "mcp.json")}
 	_, err := Prepare(t.Context(), experiment.Setup{Family: plain, Arms: []experiment.Arm{arm}, Runs: 1}, testMachine())
@@ -177,7 +179,7 @@ func TestWhatAnArmBringsReachesTheAgentAndNotTheGrade(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if content, err := os.ReadFile(filepath.Join(final, name)); err != nil || string(content) != want {
-				t.Errorf("%s: %q %v", name, content, err)
+				t.Errorf("%q %v", content, err)
 			}
 		})
 	}
@@ -210,24 +212,28 @@ func TestTheFrontMatterOfAProfileCounts(t *testing.T) {
 		},
 		{experiment.Arm{Model: "claude-sonnet-4-5"}, "claude-sonnet-4-5", nil, 50},
 	} {
-		test.arm.Name, test.arm.Agent, test.arm.ModelURL = "a", "builtin", "http://127.0.0.1:1"
-		tr := prepared(t, family, experiment.Setup{Arms: []experiment.Arm{test.arm}, DefaultMaxTurns: 50})
-		_, executor := tr.open(t, filepath.Join(t.TempDir(), "run"))
-		err := executor.inEveryArm(t.Context(), func(a *attempt) error {
-			chosen, err := a.machine.Registry.Get("builtin")
+		t.Run(test.model, func(t *testing.T) {
+			test.arm.Name, test.arm.Agent, test.arm.ModelURL = "a", "builtin", "http://127.0.0.1:1"
+			tr := prepared(t, family, experiment.Setup{Arms: []experiment.Arm{test.arm}, DefaultMaxTurns: 50})
+			_, executor := tr.open(t, filepath.Join(t.TempDir(), "run"))
+			err := executor.inEveryArm(t.Context(), func(a *attempt) error {
+				chosen, err := a.machine.Registry.Get("builtin")
+				if err != nil {
+					return err
+				}
+				cfg, _, _ := a.agentConfig(chosen) // there is no model
+				if cfg.Model != test.model || !slices.Equal(cfg.AllowedTools, test.tools) ||
+					cfg.MaxTurns != test.turns ||
+					strings.Contains(cfg.SystemPrompt, "Be good.") != (test.arm.Profile != "") {
+					t.Errorf("%+v gives %s %v %d %q", test.arm,
+						cfg.Model, cfg.AllowedTools, cfg.MaxTurns, cfg.SystemPrompt)
+				}
+				return nil
+			})
 			if err != nil {
-				return err
+				t.Error(err)
 			}
-			cfg, _, _ := a.agentConfig(chosen) // there is no model
-			if cfg.Model != test.model || !slices.Equal(cfg.AllowedTools, test.tools) || cfg.MaxTurns != test.turns ||
-				strings.Contains(cfg.SystemPrompt, "Be good.") != (test.arm.Profile != "") {
-				t.Errorf("%+v gives %s %v %d %q", test.arm, cfg.Model, cfg.AllowedTools, cfg.MaxTurns, cfg.SystemPrompt)
-			}
-			return nil
 		})
-		if err != nil {
-			t.Error(err)
-		}
 	}
 }
 
@@ -269,7 +275,7 @@ func TestThePlanHoldsWhatAProfileSays(t *testing.T) {
 				DefaultMaxTurns: 50,
 			}, testMachine())
 			if err != nil {
-				t.Errorf("%s: %v", name, err)
+				t.Error(err)
 				return
 			}
 			got := experiment.Differences(tr.Plan.Arms[0], tr.Plan.Arms[1])
@@ -279,7 +285,7 @@ func TestThePlanHoldsWhatAProfileSays(t *testing.T) {
 				}
 			}
 			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Errorf("%s: %s", name, diff)
+				t.Error(diff)
 			}
 		})
 	}
@@ -330,16 +336,18 @@ func TestTwoVersionsOfOnePathAreRefused(t *testing.T) {
 			nil,
 		},
 	} {
-		test.arm.Agent = "claude-code"
-		_, err := bring(t, oneTask(t, nil), test.arm)
-		if (err == nil) != (test.want == nil) {
-			t.Errorf("%s: %v", name, err)
-			continue
-		}
-		for _, want := range test.want {
-			if !strings.Contains(err.Error(), want) {
-				t.Errorf("%s: %v does not name %s", name, err, want)
+		t.Run(name, func(t *testing.T) {
+			test.arm.Agent = "claude-code"
+			_, err := bring(t, oneTask(t, nil), test.arm)
+			if (err == nil) != (test.want == nil) {
+				t.Error(err)
+				return
 			}
-		}
+			for _, want := range test.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("%v does not name %s", err, want)
+				}
+			}
+		})
 	}
 }

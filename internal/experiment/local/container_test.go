@@ -75,19 +75,21 @@ func TestAnImageThatIsNotThereIsFoundBeforeAnythingIsPaid(t *testing.T) {
 		"dockerfile: Dockerfile\n":                     "podman pull docker.io/library/none:2",
 		"image: a\nimages: {a: example.com/other:1}\n": "podman pull example.com/other:1",
 	} {
-		family := oneTask(t, map[string]string{
-			"family.yaml": settings,
-			"Dockerfile":  "FROM docker.io/library/none:2 AS base\nFROM base\n",
+		t.Run(settings, func(t *testing.T) {
+			family := oneTask(t, map[string]string{
+				"family.yaml": settings,
+				"Dockerfile":  "FROM docker.io/library/none:2 AS base\nFROM base\n",
+			})
+			_, err := Prepare(t.Context(), experiment.Setup{
+				Family: family,
+				Runs:   1,
+				Arms:   oneArm("http://127.0.0.1:1"),
+			}, testMachine())
+			var missing *sandbox.MissingImageError
+			if !errors.As(err, &missing) || !strings.Contains(err.Error(), want) {
+				t.Error(err)
+			}
 		})
-		_, err := Prepare(t.Context(), experiment.Setup{
-			Family: family,
-			Runs:   1,
-			Arms:   oneArm("http://127.0.0.1:1"),
-		}, testMachine())
-		var missing *sandbox.MissingImageError
-		if !errors.As(err, &missing) || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v", settings, err)
-		}
 	}
 }
 

@@ -64,7 +64,7 @@ func TestAConditionSeesTheWholeRequest(t *testing.T) {
 	} {
 		t.Run(body, func(t *testing.T) {
 			if _, reply := post(t, url+"/v1/messages", body); !strings.Contains(reply, `"`+want+`"`) {
-				t.Errorf("%s: %s", body, reply)
+				t.Errorf("%s", reply)
 			}
 		})
 	}
@@ -94,7 +94,7 @@ func TestAddresses(t *testing.T) {
 	} {
 		t.Run(path, func(t *testing.T) {
 			if _, body := post(t, url+path, hello); !strings.Contains(body, want) {
-				t.Errorf("%s: %s", path, body)
+				t.Errorf("%s", body)
 			}
 		})
 	}
@@ -131,9 +131,11 @@ func TestTheScriptsKeyIsTheOnlyOneAccepted(t *testing.T) {
 		{"/v1beta/models/m:streamGenerateContent?alt=sse", "x-goog-api-key", "wrong", 401},
 		{"/v1beta/models/m:generateContent?key=right", "x", "y", 200},
 	} {
-		if status, body := post(t, url+tt.path, hello, tt.header, tt.value); status != tt.status {
-			t.Errorf("%s with %s %q: %d %s", tt.path, tt.header, tt.value, status, body)
-		}
+		t.Run(tt.path, func(t *testing.T) {
+			if status, body := post(t, url+tt.path, hello, tt.header, tt.value); status != tt.status {
+				t.Errorf("with %s %q: %d %s", tt.header, tt.value, status, body)
+			}
+		})
 	}
 }
 

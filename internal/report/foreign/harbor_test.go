@@ -19,9 +19,11 @@ func TestErrorsHaveHarborsNames(t *testing.T) {
 		{ledger.ErrorSetup, "", "RuntimeError"},
 		{ledger.ErrorSetup, "of a later version", "RuntimeError"},
 	} {
-		r := &ledger.Record{Verdict: ledger.Error, ErrorClass: test.class, ErrorCause: test.cause}
-		if got := harborExceptionOf(r); got == nil || got.Type != test.want {
-			t.Errorf("%s (%s): %+v, want %s", test.class, test.cause, got, test.want)
-		}
+		t.Run(test.class, func(t *testing.T) {
+			r := &ledger.Record{Verdict: ledger.Error, ErrorClass: test.class, ErrorCause: test.cause}
+			if got := harborExceptionOf(r); got == nil || got.Type != test.want {
+				t.Errorf("(%s): %+v, want %s", test.cause, got, test.want)
+			}
+		})
 	}
 }

@@ -45,10 +45,12 @@ func TestTheBaselineIsTheFirstArmOfASource(t *testing.T) {
 		"promptfoo.json": "zebra, apple",
 		"logs":           "zebra, apple",
 	} {
-		groups := sidesOf(t, false, filepath.Join(dir, name))
-		if got := groups[0].Name + ", " + groups[1].Name; got != want {
-			t.Errorf("%s is compared as %s, want %s", name, got, want)
-		}
+		t.Run(name, func(t *testing.T) {
+			groups := sidesOf(t, false, filepath.Join(dir, name))
+			if got := groups[0].Name + ", " + groups[1].Name; got != want {
+				t.Errorf("is compared as %s, want %s", got, want)
+			}
+		})
 	}
 }
 
@@ -170,13 +172,15 @@ func TestFormatsAreRecognisedInAnyOrderOfKeys(t *testing.T) {
 			"started_at": ""}`: "harbor",
 		`{"task": "a", "pass": 1, "results": {}, "version": 2}` + "\n" + `{"task": "b", "pass": 1}`: "table",
 	} {
-		path := write(t, filepath.Join(t.TempDir(), "x.json"), []byte(text))
-		if got := foreign.Format(path); got != want {
-			t.Errorf("%.40s is taken for %q, want %s", text, got, want)
-		}
-		if _, err := foreign.Read(path, foreign.Options{Format: want}); err != nil {
-			t.Errorf("%s: %v", want, err)
-		}
+		t.Run(text, func(t *testing.T) {
+			path := write(t, filepath.Join(t.TempDir(), "x.json"), []byte(text))
+			if got := foreign.Format(path); got != want {
+				t.Errorf("%.40s is taken for %q, want %s", text, got, want)
+			}
+			if _, err := foreign.Read(path, foreign.Options{Format: want}); err != nil {
+				t.Errorf("%s: %v", want, err)
+			}
+		})
 	}
 }
 
@@ -203,11 +207,13 @@ func TestImpossibleUsageIsNotKnown(t *testing.T) {
 		`{"input_tokens": 1e300, "output_tokens": 2}`:                 "false false",
 		`{"input_tokens": 7, "output_tokens": 2, "total_cost": -1}`:   "true false",
 	} {
-		records := read(t, write(t, filepath.Join(t.TempDir(), "x.json"), []byte(`{"version": 2, "status": "success",
+		t.Run(usage, func(t *testing.T) {
+			records := read(t, write(t, filepath.Join(t.TempDir(), "x.json"), []byte(`{"version": 2, "status": "success",
 			"samples": [{"id": 1, "epoch": 1, "scores": {"s": {"value": 1}}, "model_usage": {"m": `+usage+`}}]}`)),
-			foreign.Options{})
-		if got := fmt.Sprint(records[0].Tokens != nil, " ", records[0].CostUSD != nil); got != want {
-			t.Errorf("%s: known tokens and cost %s, want %s", usage, got, want)
-		}
+				foreign.Options{})
+			if got := fmt.Sprint(records[0].Tokens != nil, " ", records[0].CostUSD != nil); got != want {
+				t.Errorf("known tokens and cost %s, want %s", got, want)
+			}
+		})
 	}
 }

@@ -157,10 +157,12 @@ func TestPromptfooScoresAndCache(t *testing.T) {
 		`{"evalId": "x", "results": {"results": [{"cost": -1, "success": true}]}}`:    "costUsd must be",
 		`{"evalId": "x", "results": {"results": [{"promptIdx": 0, "success": true}]}`: "EOF",
 	} {
-		_, err := foreign.Read(write(t, filepath.Join(t.TempDir(), "x.json"), []byte(text)), foreign.Options{})
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, want %s", text, err, want)
-		}
+		t.Run(text, func(t *testing.T) {
+			_, err := foreign.Read(write(t, filepath.Join(t.TempDir(), "x.json"), []byte(text)), foreign.Options{})
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%v, want %s", err, want)
+			}
+		})
 	}
 }
 
@@ -227,9 +229,11 @@ func TestReportsOfSWEBench(t *testing.T) {
 		filepath.Join(logs, "logs/run_evaluation/run"):       "a model pass, b model fail",
 		filepath.Join(logs, "logs/run_evaluation/run/model"): "a model pass, b model fail",
 	} {
-		if got := outcomes(read(t, path, foreign.Options{})); got != want {
-			t.Errorf("%s: %s, want %s", path, got, want)
-		}
+		t.Run(path, func(t *testing.T) {
+			if got := outcomes(read(t, path, foreign.Options{})); got != want {
+				t.Errorf("%s, want %s", got, want)
+			}
+		})
 	}
 	both := write(t, filepath.Join(t.TempDir(), "m.json"), []byte(`{"resolved_ids": ["a"], "unresolved_ids": ["a"]}`))
 	if _, err := foreign.Read(both, foreign.Options{}); err == nil || !strings.Contains(err.Error(), "and it is not") {

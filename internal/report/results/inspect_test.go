@@ -218,18 +218,20 @@ func TestAHostileLogIsRefused(t *testing.T) {
 		"header.json: unexpected EOF": changed(inspectMembers(t, runs), "header.json",
 			func(m *member) { m.content = m.content[:len(m.content)/2] }),
 	} {
-		if members == nil {
-			twice := runs[0]
-			twice.task = "t01"
-			members = append(inspectMembers(t, runs), member{
-				name:    "samples/y.json",
-				content: asJSON(t, inspectSample(&twice)),
-			}, member{name: "samples/z.json", content: asJSON(t, inspectSample(&twice))})
-		}
-		_, err := foreign.Read(writeArchive(t, filepath.Join(t.TempDir(), "x.eval"), members), foreign.Options{})
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v, want %s", err, want)
-		}
+		t.Run(want, func(t *testing.T) {
+			if members == nil {
+				twice := runs[0]
+				twice.task = "t01"
+				members = append(inspectMembers(t, runs), member{
+					name:    "samples/y.json",
+					content: asJSON(t, inspectSample(&twice)),
+				}, member{name: "samples/z.json", content: asJSON(t, inspectSample(&twice))})
+			}
+			_, err := foreign.Read(writeArchive(t, filepath.Join(t.TempDir(), "x.eval"), members), foreign.Options{})
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%v, want %s", err, want)
+			}
+		})
 	}
 	bomb := inspectMembers(t, runs)
 	for i := range 3 {
@@ -269,18 +271,20 @@ func TestScorersEpochsAndFlagsOfALog(t *testing.T) {
 	for scorer, want := range map[string]string{
 		"a/x": "pass fail error error error", "a/y": "fail pass error error error", "b": "fail error error error error",
 	} {
-		var got []string
-		records := read(t, path, foreign.Options{Score: scorer})
-		for _, r := range records {
-			got = append(got, r.Verdict)
-		}
-		if strings.Join(got, " ") != want {
-			t.Errorf("%s: %q, want %q", scorer, got, want)
-		}
-		if records[0].Outcome != "budget" || records[1].Outcome != "" || len(records[1].Notes) != 1 ||
-			records[0].Imported.Fractional != (scorer == "b") || records[0].TaskID != "1" {
-			t.Errorf("%s: %+v", scorer, records[0])
-		}
+		t.Run(scorer, func(t *testing.T) {
+			var got []string
+			records := read(t, path, foreign.Options{Score: scorer})
+			for _, r := range records {
+				got = append(got, r.Verdict)
+			}
+			if strings.Join(got, " ") != want {
+				t.Errorf("%q, want %q", got, want)
+			}
+			if records[0].Outcome != "budget" || records[1].Outcome != "" || len(records[1].Notes) != 1 ||
+				records[0].Imported.Fractional != (scorer == "b") || records[0].TaskID != "1" {
+				t.Errorf("%+v", records[0])
+			}
+		})
 	}
 	members[0].content = bytes.Replace(members[0].content, []byte(`"epochs": 3`), []byte(`"score_on_error": true`), 1)
 	path = writeArchive(t, filepath.Join(t.TempDir(), "x.eval"), members)
@@ -350,9 +354,11 @@ func TestADamagedFileIsRefused(t *testing.T) {
 		`{"resolved_ids": ["a"], "unresolved_ids": "b"}`:     "unresolved_ids is a string",
 		`{"resolved_ids": ["a"], "unresolved_ids": ["b`:      "",
 	} {
-		_, err := foreign.Read(write(t, filepath.Join(t.TempDir(), "x"), []byte(text)), foreign.Options{})
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%.80s: %v, want %s", text, err, want)
-		}
+		t.Run(text, func(t *testing.T) {
+			_, err := foreign.Read(write(t, filepath.Join(t.TempDir(), "x"), []byte(text)), foreign.Options{})
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%.80s: %v, want %s", text, err, want)
+			}
+		})
 	}
 }

@@ -56,14 +56,16 @@ func TestWhatIsNotKnownStaysUnknown(t *testing.T) {
 		"a table":    {"task,pass,cost_usd\nt,nan,N/A\n", "error nil"},
 		"a score":    {"task,score\nt,NaN\n", "error nil"},
 	} {
-		records := read(t, write(t, filepath.Join(t.TempDir(), "x.json"), []byte(test.text)), foreign.Options{})
-		cost := "nil"
-		if records[0].CostUSD != nil {
-			cost = fmt.Sprint(*records[0].CostUSD)
-		}
-		if got := records[0].Verdict + " " + cost; got != test.want || records[0].Tokens != nil {
-			t.Errorf("%s: %s %+v, want %s", name, got, records[0].Tokens, test.want)
-		}
+		t.Run(name, func(t *testing.T) {
+			records := read(t, write(t, filepath.Join(t.TempDir(), "x.json"), []byte(test.text)), foreign.Options{})
+			cost := "nil"
+			if records[0].CostUSD != nil {
+				cost = fmt.Sprint(*records[0].CostUSD)
+			}
+			if got := records[0].Verdict + " " + cost; got != test.want || records[0].Tokens != nil {
+				t.Errorf("%s %+v, want %s", got, records[0].Tokens, test.want)
+			}
+		})
 	}
 }
 
@@ -103,14 +105,17 @@ func TestNoRunIsLeftOutInSilence(t *testing.T) {
 		"skill":    "e iteration-1/with_skill pass, e iteration-2/with_skill fail, e iteration-2/with_skill pass",
 		"ungraded": "a with_skill pass, b with_skill error, a without_skill error",
 	} {
-		records := read(t, filepath.Join(dir, name), foreign.Options{})
-		if got := outcomes(records); got != want {
-			t.Errorf("%s: %s, want %s", name, got, want)
-		}
-		missing := map[string]string{"job": "2 of 3 trials have a result", "broken": "1 of 3 trials have a result"}
-		if doubts := doubtsOf(records); !strings.HasPrefix(doubts, missing[name]) || name == "skill" && doubts != "" {
-			t.Errorf("of %s it says %q", name, doubts)
-		}
+		t.Run(name, func(t *testing.T) {
+			records := read(t, filepath.Join(dir, name), foreign.Options{})
+			if got := outcomes(records); got != want {
+				t.Errorf("%s, want %s", got, want)
+			}
+			missing := map[string]string{"job": "2 of 3 trials have a result", "broken": "1 of 3 trials have a result"}
+			doubts := doubtsOf(records)
+			if !strings.HasPrefix(doubts, missing[name]) || name == "skill" && doubts != "" {
+				t.Errorf("of %s it says %q", name, doubts)
+			}
+		})
 	}
 	report := write(t, filepath.Join(dir, "m.json"), []byte(`{"resolved_ids": [], "unresolved_ids": ["a", "b", "c"],
 		"error_ids": ["a"], "infra_failure_ids": ["b"], "ambiguous_failure_ids": ["c"], "empty_patch_ids": ["d"]}`))
@@ -189,16 +194,18 @@ func TestContentsComeBack(t *testing.T) {
 	for name, to := range map[string]func(io.Writer, []ledger.Record) error{
 		"inspect": foreign.Inspect, "promptfoo": foreign.Promptfoo, "harbor": foreign.Harbor, "table": foreign.Table,
 	} {
-		var text bytes.Buffer
-		if err := to(&text, records); err != nil {
-			t.Fatal(err)
-		}
-		for i, r := range read(t, write(t, filepath.Join(t.TempDir(), "x.json"), text.Bytes()), foreign.Options{}) {
-			if r.Digests.Visible != ledger.Last(records)[i].Digests.Visible {
-				t.Errorf("%s: the content of %s is %s", name, r.TaskID, r.Digests.Visible)
-				break
+		t.Run(name, func(t *testing.T) {
+			var text bytes.Buffer
+			if err := to(&text, records); err != nil {
+				t.Fatal(err)
 			}
-		}
+			for i, r := range read(t, write(t, filepath.Join(t.TempDir(), "x.json"), text.Bytes()), foreign.Options{}) {
+				if r.Digests.Visible != ledger.Last(records)[i].Digests.Visible {
+					t.Errorf("the content of %s is %s", r.TaskID, r.Digests.Visible)
+					break
+				}
+			}
+		})
 	}
 }
 
@@ -252,29 +259,32 @@ func TestEveryNumberComesBack(t *testing.T) {
 			}
 		}},
 	} {
-		var text bytes.Buffer
-		if err := test.to(&text, records); err != nil {
-			t.Fatal(err)
-		}
-		back := read(t, write(t, filepath.Join(t.TempDir(), "m.json"), text.Bytes()), foreign.Options{})
-		for i := range records {
-			want, got := records[i], back[i]
-			test.lost(&want)
-			if name == "harbor" && i == 1 { // all that is known of it is how long the agent took
-				want.PhaseMs = map[string]int64{"agent": 1001}
+		t.Run(name, func(t *testing.T) {
+			var text bytes.Buffer
+			if err := test.to(&text, records); err != nil {
+				t.Fatal(err)
 			}
-			numbers := func(r *ledger.Record) string {
-				return string(asJSON(t, []any{
-					r.TaskID, r.Verdict, r.Score, r.CostUSD, r.Turns, r.StartMs, r.EndMs, r.DurationMs, len(r.PhaseMs),
-					r.PhaseMs, r.Tokens,
-				}))
+			back := read(t, write(t, filepath.Join(t.TempDir(), "m.json"), text.Bytes()), foreign.Options{})
+			for i := range records {
+				want, got := records[i], back[i]
+				test.lost(&want)
+				if name == "harbor" && i == 1 { // all that is known of it is how long the agent took
+					want.PhaseMs = map[string]int64{"agent": 1001}
+				}
+				numbers := func(r *ledger.Record) string {
+					return string(asJSON(t, []any{
+						r.TaskID, r.Verdict, r.Score, r.CostUSD, r.Turns, r.StartMs, r.EndMs, r.DurationMs,
+						len(r.PhaseMs),
+						r.PhaseMs, r.Tokens,
+					}))
+				}
+				if len(got.PhaseMs) == 0 {
+					got.PhaseMs = nil
+				}
+				if numbers(&want) != numbers(&got) || name != "harbor" && name != "promptfoo" && got.RunIndex != 2 {
+					t.Errorf("%s, want %s", numbers(&got), numbers(&want))
+				}
 			}
-			if len(got.PhaseMs) == 0 {
-				got.PhaseMs = nil
-			}
-			if numbers(&want) != numbers(&got) || name != "harbor" && name != "promptfoo" && got.RunIndex != 2 {
-				t.Errorf("%s: %s, want %s", name, numbers(&got), numbers(&want))
-			}
-		}
+		})
 	}
 }

@@ -237,19 +237,21 @@ func TestThePanelRanksCausesAnew(t *testing.T) {
 		{evidence.CauseWrongFix, evidence.CauseWrongFix, true, true},
 		{evidence.CauseTimeout, evidence.CauseTimeout, true, false},
 	} {
-		m := newMade()
-		run := m.add("t", "a", 0, yes(false), map[string]bool{
-			evidence.Correctness: test.correct, evidence.Completeness: test.completed,
+		t.Run(test.cause, func(t *testing.T) {
+			m := newMade()
+			run := m.add("t", "a", 0, yes(false), map[string]bool{
+				evidence.Correctness: test.correct, evidence.Completeness: test.completed,
+			})
+			run.Attribution = &evidence.ErrorAttribution{Category: test.cause, Method: evidence.MethodHeuristic}
+			cause := m.report(t).Cells[0].Errors[0]
+			if cause.Category != test.want || (cause.Method == evidence.MethodLLM) != (test.cause != test.want) {
+				t.Errorf("with correctness %v and completeness %v is %+v, want %s", test.correct,
+					test.completed, cause, test.want)
+			}
+			if run.Attribution.Category != test.cause {
+				t.Error("the evidence was changed")
+			}
 		})
-		run.Attribution = &evidence.ErrorAttribution{Category: test.cause, Method: evidence.MethodHeuristic}
-		cause := m.report(t).Cells[0].Errors[0]
-		if cause.Category != test.want || (cause.Method == evidence.MethodLLM) != (test.cause != test.want) {
-			t.Errorf("%s with correctness %v and completeness %v is %+v, want %s", test.cause, test.correct,
-				test.completed, cause, test.want)
-		}
-		if run.Attribution.Category != test.cause {
-			t.Error("the evidence was changed")
-		}
 	}
 }
 
