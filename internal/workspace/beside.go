@@ -16,6 +16,7 @@ import (
 	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/internal/sandbox"
 	"github.com/fit-eval/fit/internal/task"
+	"github.com/fit-eval/fit/internal/tree"
 )
 
 // beside is what runs beside the agent's container: the services of the task, and a container that
@@ -74,7 +75,7 @@ func (w *Workspace) startBeside(ctx context.Context) error {
 		cfg.Work, cfg.Workdir, cfg.Env, cfg.Bridge, cfg.Hosts = "", "", nil, w.agentOnHost(), b.hosts
 	})
 	var err error
-	if b.mounts, err = w.mountsBeside(env.Mounts); err != nil {
+	if b.mounts, err = w.mountsBeside(ctx, env.Mounts); err != nil {
 		return err
 	}
 	for i := range env.Services {
@@ -109,7 +110,7 @@ func (w *Workspace) startService(ctx, living context.Context, s *task.Service) e
 	if err != nil {
 		return err
 	}
-	mounts, err := w.mountsBeside(s.Environment.Mounts)
+	mounts, err := w.mountsBeside(ctx, s.Environment.Mounts)
 	if err != nil {
 		return err
 	}
@@ -228,14 +229,14 @@ func (s *besideService) failure() error {
 
 // mountsBeside makes the directories of volumes, which all containers of the task share, and the
 // copies of its files.
-func (w *Workspace) mountsBeside(mounts []task.Mount) ([]sandbox.ContainerMount, error) {
+func (w *Workspace) mountsBeside(ctx context.Context, mounts []task.Mount) ([]sandbox.ContainerMount, error) {
 	root := filepath.Join(w.Root, "beside")
 	var made []sandbox.ContainerMount
 	for _, m := range mounts {
 		source := filepath.Join(root, "volumes", m.Volume)
 		var err error
 		if m.Volume == "" {
-			source, err = copyBeside(root, m.Source)
+			source, err = copyBeside(ctx, root, m.Source)
 		} else {
 			err = errors.Join(os.MkdirAll(source, 0o755), os.Chmod(source, 0o777)) //nolint:gosec // any user's
 		}
@@ -248,7 +249,7 @@ func (w *Workspace) mountsBeside(mounts []task.Mount) ([]sandbox.ContainerMount,
 }
 
 // copyBeside copies a file or directory of the task, which no container may change.
-func copyBeside(root, source string) (string, error) {
+func copyBeside(ctx context.Context, root, source string) (string, error) {
 	if err := os.MkdirAll(root, 0o755); err != nil { //nolint:gosec // the directory above is private
 		return "", err
 	}
@@ -262,7 +263,10 @@ func copyBeside(root, source string) (string, error) {
 		return "", err
 	}
 	if info.IsDir() {
-		return dest, os.CopyFS(dest, os.DirFS(source))
+		if err := os.Mkdir(dest, info.Mode().Perm()|0o700); err != nil {
+			return "", err
+		}
+		return dest, tree.Copy{}.Dir(ctx, source, dest)
 	}
 	content, err := os.ReadFile(source)
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/fit-eval/fit/internal/git"
 	"github.com/fit-eval/fit/internal/task"
 	"github.com/fit-eval/fit/internal/treatment"
+	"github.com/fit-eval/fit/internal/tree"
 	"github.com/fit-eval/fit/ledger"
 )
 
@@ -132,7 +133,7 @@ func layFiles(ctx context.Context, t *task.Task, names []string, dir string) err
 		for _, overlay := range slices.Backward(t.Overlays) {
 			rest, below := placeIn(overlay, name)
 			if _, err := os.Lstat(filepath.Join(overlay.From, rest)); below && err == nil {
-				if err := layFile(filepath.Join(overlay.From, rest), to); err != nil {
+				if err := layFile(ctx, filepath.Join(overlay.From, rest), to); err != nil {
 					return err
 				}
 				break
@@ -161,21 +162,22 @@ func layFiles(ctx context.Context, t *task.Task, names []string, dir string) err
 	return nil
 }
 
-func layFile(from, to string) error {
-	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
-		return err
+func layFile(ctx context.Context, from, to string) error {
+	info, err := os.Stat(from)
+	if err != nil {
+		return nil //nolint:nilerr // a link to nothing
 	}
-	if info, err := os.Stat(from); err != nil || info.IsDir() {
-		if err != nil {
-			return nil //nolint:nilerr // a link to nothing
+	if info.IsDir() {
+		if err := os.MkdirAll(to, 0o700); err != nil {
+			return err
 		}
-		return os.CopyFS(to, os.DirFS(from))
+		return tree.Copy{Follow: true}.Dir(ctx, from, to)
 	}
 	text, err := os.ReadFile(from)
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(to, text, 0o600)
+	return errors.Join(os.MkdirAll(filepath.Dir(to), 0o700), os.WriteFile(to, text, 0o600))
 }
 
 // readsTheTasks reports whether the arm leaves the instruction files of the task to its agent.
