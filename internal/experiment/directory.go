@@ -335,8 +335,8 @@ func (d *Directory) RecordProbe(p Probe) error {
 	return d.journal.start(start{StartMs: time.Now().UnixMilli(), PID: os.Getpid(), Probe: &p})
 }
 
-// recordProcess notes that a process begins to work here, or how it ended.
-func (d *Directory) recordProcess(p Process, now time.Time) error {
+// RecordProcess notes that a process begins to work here, or how it ended.
+func (d *Directory) RecordProcess(p Process, now time.Time) error {
 	return d.journal.start(start{StartMs: now.UnixMilli(), PID: os.Getpid(), Process: &p})
 }
 

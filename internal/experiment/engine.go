@@ -63,6 +63,8 @@ type Config struct {
 	Claimable func() (bool, error)
 	// Progress, if set, is called after every attempt, never by two goroutines at a time.
 	Progress func(Progress)
+	// NoProbe is recorded: nobody asked the models for a reply before.
+	NoProbe bool
 	// Steered lets other processes ask and steer the experiment, through package control.
 	Steered bool
 	// Now is the clock; nil is the system's.
@@ -90,7 +92,7 @@ func Run(ctx context.Context, dir *Directory, cfg Config) (Outcome, error) {
 	if err := e.resume(ctx); err != nil {
 		return Outcome{}, err
 	}
-	if err := dir.recordProcess(Process{Budgets: cfg.Budgets}, e.cfg.Now()); err != nil {
+	if err := dir.RecordProcess(Process{Budgets: cfg.Budgets, NoProbe: cfg.NoProbe}, e.cfg.Now()); err != nil {
 		return Outcome{}, err
 	}
 	e.report(nil)
@@ -99,8 +101,8 @@ func Run(ctx context.Context, dir *Directory, cfg Config) (Outcome, error) {
 		return Outcome{}, err
 	}
 	o := e.outcome(ctx)
-	o.Budgets = e.cfg.Budgets
-	return o, dir.recordProcess(o.Process, e.cfg.Now())
+	o.Budgets, o.NoProbe = e.cfg.Budgets, cfg.NoProbe
+	return o, dir.RecordProcess(o.Process, e.cfg.Now())
 }
 
 // Estimate forecasts what is left to do in a run directory.
@@ -377,6 +379,9 @@ func (e *engine) outcome(ctx context.Context) Outcome {
 		o.Status = Incomplete
 		o.Reason = fmt.Sprintf("%d of %d cells ended in errors; rerun with --retry-errors to retry them",
 			e.tally.errors, e.tally.total)
+		if failure.OnlyGraders(o.Causes) {
+			o.Reason += ", or, once their grader is repaired, " + failure.GradeAgain
+		}
 	case o.Status != "":
 	case len(e.spentArm) > 0:
 		o.Status = OverBudget

@@ -617,10 +617,10 @@ func TestTheTimeOfAnArmIsBounded(t *testing.T) {
 			t.Errorf("the directory says of the process that ended: %+v, %v", last, err)
 		}
 	}
-	budgets.Arm.Wall = time.Minute
+	budgets = plan.Sufficient(budgets, recordsOf(t, path), nil)
 	if outcome := runPlan(t, t.Context(), path, plan,
 		Config{Executor: executor, Budgets: budgets}); outcome.Status != Complete {
-		t.Errorf("with more time: %+v", outcome)
+		t.Errorf("with %v: %+v", budgets, outcome)
 	}
 }
 
@@ -648,9 +648,17 @@ func TestBudgetsStopBeforeTheyAreExceeded(t *testing.T) {
 			if got := len(recordsOf(t, path)); outcome.Status != OverBudget || got != test.cells {
 				t.Errorf("%d cells, want %d: %+v", got, test.cells, outcome)
 			}
-			if outcome := runPlan(t, t.Context(), path, plan,
-				Config{Executor: spend(0.1, 100)}); outcome.Status != Complete {
-				t.Errorf("with a larger budget: %+v", outcome)
+			larger := plan.Sufficient(test.budgets, recordsOf(t, path), nil)
+			if larger.Experiment.USD > 4.4 || larger.Arm.USD > 2.2 || larger.Experiment.Tokens > 4400 ||
+				larger.Arm.Tokens > 2200 {
+				t.Errorf("20 cells of $0.10 and 100 tokens in each arm get %v", larger)
+			}
+			if outcome := runPlan(t, t.Context(), path, plan, Config{
+				Executor:    spend(0.1, 100),
+				Concurrency: 8,
+				Budgets:     larger,
+			}); outcome.Status != Complete {
+				t.Errorf("with %v: %+v", larger, outcome)
 			}
 		})
 	}
@@ -673,10 +681,15 @@ func TestTimeIsABudget(t *testing.T) {
 func TestADollarBudgetNeedsPrices(t *testing.T) {
 	unpriced := graded(ledger.Pass)
 	unpriced.Tokens = &ledger.UsageJSON{InputTokens: 10}
-	outcome := runPlan(t, t.Context(), t.TempDir(), planOf(t, 20, 1),
-		Config{Executor: always(unpriced), Budgets: Budgets{Experiment: Budget{USD: 5}}})
+	path, plan, budgets := t.TempDir(), planOf(t, 20, 1), Budgets{Experiment: Budget{USD: 5}}
+	outcome := runPlan(t, t.Context(), path, plan, Config{Executor: always(unpriced), Budgets: budgets})
 	if outcome.Status != OverBudget || !strings.Contains(outcome.Reason, "price") {
 		t.Errorf("%+v", outcome)
+	}
+	budgets = plan.Sufficient(budgets, recordsOf(t, path), nil)
+	outcome = runPlan(t, t.Context(), path, plan, Config{Executor: always(unpriced), Budgets: budgets})
+	if outcome.Status != Complete || budgets.Experiment.Tokens == 0 {
+		t.Errorf("with %v: %+v", budgets, outcome)
 	}
 }
 

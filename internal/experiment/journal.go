@@ -30,7 +30,8 @@ type start struct {
 // Process is one call of Run: what it may spend, and how it ended.
 type Process struct {
 	Budgets Budgets `json:"budgets,omitzero"`
-	Status  string  `json:"status,omitempty"` // empty while it works, and if it was killed
+	NoProbe bool    `json:"noProbe,omitempty"` // models were not asked for a reply before the first cell
+	Status  string  `json:"status,omitempty"`  // empty while it works, and if it was killed
 	Reason  string  `json:"reason,omitempty"`
 }
 

@@ -3,18 +3,13 @@ package view
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"net/http"
-	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/fit-eval/fit/internal/evidence"
-	"github.com/fit-eval/fit/internal/experiment"
 	"github.com/fit-eval/fit/internal/notes"
 	"github.com/fit-eval/fit/internal/report"
 	"github.com/fit-eval/fit/ledger"
@@ -315,12 +310,7 @@ func (s *Server) experiment(r *http.Request, at location) (any, error) {
 	for _, p := range snap.found.Problems {
 		answer.Problems = append(answer.Problems, p.Problem)
 	}
-	if answer.Experiment.Stopped != "" && answer.Experiment.Kind == kindBenchmark && answer.Repeat != "" {
-		answer.Continue = snap.command(snap.plan.Isolation, snap.plan.Network) + " --output " + shellQuote(at.shown)
-		if answer.Experiment.Done == answer.Experiment.Planned { // what has no verdict is not run again by itself
-			answer.Continue += " --retry-errors"
-		}
-	}
+	answer.Continue = snap.continuation(&answer.Experiment)
 	answer.Notes = snap.notes()
 	answer.Live = s.status(r.Context(), at)
 	views, err := s.notesOf(at, func(n *notes.Note) bool { return n.View != "" })
@@ -393,126 +383,4 @@ func (s *snapshot) planned() *planAnswer {
 		answer.Network = cmp.Or(answer.Network, s.report.Groups[0].Provenance.Network)
 	}
 	return answer
-}
-
-// repeat returns a command that repeats the experiment, as the plan describes it. What was chosen
-// by itself is part of how it was run.
-func (s *snapshot) repeat() string {
-	if s.plan == nil || s.plan.Family.Origin == "" {
-		return ""
-	}
-	ran := s.planned()
-	return s.command(ran.Isolation, ran.Network)
-}
-
-// command returns the command of the plan with a sandbox and a network. With those that were asked
-// for it continues the experiment.
-func (s *snapshot) command(isolation, network string) string {
-	words := []string{"fit-benchmark", "run", "--family", s.plan.Family.Origin, "--runs", strconv.Itoa(s.plan.Runs)}
-	for i := range s.plan.Arms {
-		words = append(words, "--arm", armFlag(&s.plan.Arms[i].Arm))
-	}
-	if s.plan.Family.Selected != "" {
-		for i := range s.plan.Tasks {
-			words = append(words, "--task", s.plan.Tasks[i].ID)
-		}
-	}
-	words = append(words, "--seed", strconv.FormatUint(s.plan.Seed, 10))
-	isolation, _, _ = strings.Cut(isolation, " ")
-	var spend experiment.Budgets // the last process's: it is no part of what is measured
-	if s.process != nil {
-		spend = s.process.Budgets
-	}
-	for _, flag := range [][2]string{
-		{"--isolation", isolation},
-		{"--network", network},
-		{"--concurrency", textOf(positive(s.plan.Concurrency))},
-		{"--timeout", textOf(positive(time.Duration(s.plan.AgentTimeoutMs) * time.Millisecond))},
-		{"--max-cost-usd", textOf(positive(spend.Experiment.USD))},
-		{"--max-tokens", textOf(positive(spend.Experiment.Tokens))},
-		{"--max-time", textOf(positive(spend.Experiment.Wall))},
-		{"--arm-max-cost-usd", textOf(positive(spend.Arm.USD))},
-		{"--arm-max-tokens", textOf(positive(spend.Arm.Tokens))},
-		{"--arm-max-time", textOf(positive(spend.Arm.Wall))},
-		{"--cell-max-cost-usd", textOf(positive(s.plan.Cell.USD))},
-		{"--cell-max-tokens", textOf(positive(s.plan.Cell.Tokens))},
-		{"--cell-max-time", textOf(positive(s.plan.Cell.Wall))},
-	} {
-		if flag[1] != "" {
-			words = append(words, flag[0], flag[1])
-		}
-	}
-	for i, word := range words {
-		words[i] = shellQuote(word)
-	}
-	return strings.Join(words, " ")
-}
-
-// armFlag writes an arm as the command line takes it. The values of variables are not in the plan.
-func armFlag(arm *experiment.Arm) string {
-	text := arm.Name + "=agent:" + arm.Agent
-	for _, part := range [][2]string{
-		{"model", arm.Model},
-		{"modelUrl", withoutUser(arm.ModelURL)},
-		{"profile", arm.Profile},
-		{"skills", arm.Skills},
-		{"context", arm.Context},
-		{"instructions", arm.Instructions},
-		{"files", arm.Files},
-		{"mcp", arm.MCP},
-		{"settings", arm.Settings},
-		{"effort", arm.Effort},
-		{"temperature", textOf(arm.Temperature)},
-		{"prompt", arm.Prompt},
-		{"tools", strings.Join(arm.AllowedTools, "+")},
-		{"maxTurns", textOf(positive(arm.MaxTurns))},
-		{"auth", arm.Auth},
-		{"lead", arm.Lead},
-		{"leadModel", arm.LeadModel},
-	} {
-		value := part[1]
-		if value == "" {
-			continue
-		}
-		if strings.ContainsAny(value, ",\"\\@") {
-			value = `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(value) + `"`
-		}
-		text += "," + part[0] + ":" + value
-	}
-	return text
-}
-
-// withoutUser leaves out of an address what may be a secret.
-func withoutUser(address string) string {
-	u, err := url.Parse(address)
-	if err != nil || u.User == nil && u.RawQuery == "" {
-		return address
-	}
-	u.User, u.RawQuery = nil, ""
-	return u.String()
-}
-
-// positive returns a number that limits something; nil where it is 0, which limits nothing.
-func positive[T int | int64 | float64 | time.Duration](n T) *T {
-	if n == 0 {
-		return nil
-	}
-	return &n
-}
-
-// textOf writes a number; nil is empty.
-func textOf[T any](value *T) string {
-	if value == nil {
-		return ""
-	}
-	return fmt.Sprint(*value)
-}
-
-// shellQuote writes a word for a shell; most need no quotes.
-func shellQuote(word string) string {
-	const harmless = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:=,@+"
-	if word != "" && strings.Trim(word, harmless) == "" {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }

@@ -8,6 +8,9 @@ import (
 
 	"github.com/fit-eval/fit/internal/experiment"
 	"github.com/fit-eval/fit/internal/report"
+	"github.com/fit-eval/fit/internal/report/failure"
+	"github.com/fit-eval/fit/internal/report/results"
+	"github.com/fit-eval/fit/ledger"
 )
 
 // The command that repeats an experiment brings what its arms brought.
@@ -89,6 +92,77 @@ func TestTheCommandRepeatsTheSelection(t *testing.T) {
 	const want = "fit-benchmark run --family tasks --runs 3 --task even --task odd --seed 0"
 	if got := s.repeat(); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+// A stopped experiment goes on with the command of its page: in its directory, with a budget that
+// suffices, and as its last process checked its models. What only its graders kept from a verdict
+// is graded again.
+func TestTheCommandContinuesAnExperiment(t *testing.T) {
+	cost := 0.5
+	plan := &experiment.Plan{
+		Family: experiment.PlannedFamily{Origin: "tasks"},
+		Tasks:  []experiment.PlannedTask{{ID: "even"}, {ID: "odd"}},
+		Arms:   []experiment.PlannedArm{{Arm: experiment.Arm{Name: "a", Agent: "codex"}}},
+		Runs:   2,
+		Shard:  experiment.Shard{I: 1, N: 1},
+		Stop:   &experiment.StopRule{Alpha: 0.01},
+	}
+	one := ledger.Record{TaskID: "even", Arm: "a", Verdict: ledger.Pass, CostUSD: &cost}
+	grader := report.Group{Causes: []failure.Cause{{Class: ledger.ErrorGrader, Runs: 4}}}
+	const began = "fit-benchmark run --family tasks --runs 2 --arm a=agent:codex --seed 0 --stop-early"
+	for name, test := range map[string]struct {
+		state   string
+		done    int
+		process *experiment.Process
+		groups  []report.Group
+		want    string
+	}{
+		"a budget": {runIncomplete, 1, &experiment.Process{
+			Status:  experiment.OverBudget,
+			Budgets: experiment.Budgets{Experiment: experiment.Budget{USD: 0.6}},
+		}, nil, began + " --shard 1/1 --alpha 0.01 --max-cost-usd 2.2 --output 'my results'"},
+		"a probe": {runEmpty, 0, &experiment.Process{
+			Status: experiment.Incomplete, NoProbe: true,
+		}, nil, began + " --no-probe --shard 1/1 --alpha 0.01 --output 'my results'"},
+		"killed": {runIncomplete, 1, nil, nil, began + " --shard 1/1 --alpha 0.01 --output 'my results'"},
+		"errors": {runIncomplete, 4, nil, nil, began + " --shard 1/1 --alpha 0.01 --output 'my results' --retry-errors"},
+		"its graders": {
+			runIncomplete, 4, nil,
+			[]report.Group{grader},
+			"fit-benchmark grade --family tasks 'my results'",
+		},
+		"nothing":    {runComplete, 4, nil, nil, ""},
+		"it runs":    {runRunning, 1, nil, nil, ""},
+		"its rule":   {runIncomplete, 1, &experiment.Process{Status: experiment.Decided}, nil, ""},
+		"it is hurt": {runDamaged, 1, nil, nil, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &snapshot{
+				plan:    plan,
+				process: test.process,
+				found:   &results.Results{Records: []ledger.Record{one}},
+				report:  &report.Report{Groups: test.groups},
+			}
+			entry := listEntry{
+				Kind:    kindBenchmark,
+				State:   test.state,
+				Done:    test.done,
+				Planned: 4,
+				Dir:     "my results",
+			}
+			if got := s.continuation(&entry); got != test.want {
+				t.Errorf("got  %s\nwant %s", got, test.want)
+			}
+		})
+	}
+}
+
+// A plan does not have the files of a policy, so that nothing repeats it.
+func TestWhatThePlanDoesNotSayIsNotRepeated(t *testing.T) {
+	s := &snapshot{plan: &experiment.Plan{Family: experiment.PlannedFamily{Origin: "tasks"}, Faults: "sha256:1"}}
+	if got := s.repeat(); got != "" {
+		t.Error(got)
 	}
 }
 

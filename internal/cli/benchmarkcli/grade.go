@@ -52,9 +52,9 @@ func newGrade(con *console.Console, registry *agent.Registry) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "grade [DIR]",
 		Short: "Regrade stored runs, with their services, or grade SWE-bench predictions",
-		Long: `Grade stored runs again: every verdict of a run directory or, with --task, one attempt, whose directory
-has the agent's final directory as cwd. Services that the preflight hook starts are started again on a copy. Stored
-files do not change, and the judge is not asked again.
+		Long: `Grade stored runs again: every run of a run directory that has a verdict, or none because its grader was
+broken, or, with --task, one attempt, whose directory has the agent's final directory as cwd. Services that the
+preflight hook starts are started again on a copy. Stored files do not change, and the judge is not asked again.
 
 With --predictions, grade patches that other agents made for the tasks of a SWE-bench family (.jsonl, or .json with a
 list or an object); the report has its fields. Empty patches are counted but not run; a patch that does not apply, or
@@ -198,7 +198,8 @@ func (g *grader) all(ctx context.Context) error {
 	var records []gradeRecord
 	different, altered := 0, 0
 	for _, r := range ledger.Last(found.Records) {
-		if r.Grade == nil || r.Verdict == ledger.Error {
+		broken := r.Verdict == ledger.Error && r.ErrorClass == ledger.ErrorGrader && r.Container == nil
+		if !broken && (r.Grade == nil || r.Verdict == ledger.Error) {
 			continue
 		}
 		t, err := g.find(r.TaskID)
@@ -226,7 +227,10 @@ func (g *grader) all(ctx context.Context) error {
 			return err
 		}
 		run := r.RunIndex
-		record.Arm, record.RunIndex, record.Attempt, record.Before = r.Arm, &run, r.Attempt, r.Grade.Verdict
+		record.Arm, record.RunIndex, record.Attempt, record.Before = r.Arm, &run, r.Attempt, r.Verdict
+		if !broken { // a judge may have decided, who is not asked again
+			record.Before = r.Grade.Verdict
+		}
 		if record.Before != record.Grade.Verdict {
 			different++
 			fmt.Fprintf(g.con.Stderr, "%s: was %s, is %s now: %s\n", r.Key(), record.Before, record.Grade.Verdict,
@@ -239,7 +243,7 @@ func (g *grader) all(ctx context.Context) error {
 			"their grades would say nothing about the runs", altered)
 	}
 	if len(records) == 0 {
-		return console.Exitf(console.ExitIncomplete, "%s has no run with a verdict", g.opts.dir)
+		return console.Exitf(console.ExitIncomplete, "%s has no run that a grader has seen", g.opts.dir)
 	}
 	if err := g.print(records); err != nil {
 		return err

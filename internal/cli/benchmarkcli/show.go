@@ -9,7 +9,6 @@ import (
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/cli/experimentcli"
 	"github.com/fit-eval/fit/internal/cli/viewcli"
-	"github.com/fit-eval/fit/ledger"
 )
 
 func newShow(con *console.Console, registry *agent.Registry) *cobra.Command {
@@ -29,11 +28,10 @@ they were opened; what comes with the agent; and the evidence about the work.`,
 			if format.Value != formatHTML {
 				return experimentcli.ShowCell(command.Context(), con, registry, args[0], args[1], format.JSON())
 			}
-			task, arm, run, ok := experimentcli.SplitCell(args[1])
+			of, ok := experimentcli.CellOf(con, args[0], args[1])
 			if !ok {
 				return console.Usagef("%s: name the run as TASK/ARM/RUN", args[1])
 			}
-			of := ledger.Cell{TaskID: task, Arm: arm, RunIndex: run}
 			cfg, _, err := viewcli.Config(con, registry.Dialects(), args[:1], nil) // nil keeps nothing to remove
 			if err != nil {
 				return err

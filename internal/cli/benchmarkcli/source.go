@@ -103,7 +103,8 @@ func (all loaded) needRecords(dirs ...string) error {
 	case len(all.Ledgers) == 0 && len(all.Records) == 0:
 		return console.Usagef("%s: no results: there is no %s", strings.Join(dirs, ", "), experiment.LedgerFile)
 	case len(all.Records) == 0 && !all.NothingPlanned():
-		return console.Exitf(console.ExitIncomplete, "%s: no results yet", strings.Join(dirs, ", "))
+		return console.Exitf(console.ExitIncomplete, "%s: no results yet%s", strings.Join(dirs, ", "),
+			strings.Join(append([]string{""}, all.Stopped...), "; "))
 	}
 	return nil
 }

@@ -4,12 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
 
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/experiment"
+	"github.com/fit-eval/fit/ledger"
 )
 
 // ReadArms reads the file of --arms or, without one, the values of --arm.
@@ -30,6 +32,26 @@ func ReadArms(con *console.Console, file string, texts []string) ([]experiment.A
 		arms = append(arms, arm)
 	}
 	return arms, nil
+}
+
+// CellOf reads TASK/ARM/RUN, of a run directory. Names of arms of other harnesses may have slashes,
+// too: what is there decides.
+func CellOf(con *console.Console, dir, name string) (cell ledger.Cell, ok bool) {
+	cell.TaskID, cell.Arm, cell.RunIndex, ok = SplitCell(name)
+	if strings.Count(name, "/") < 3 {
+		return cell, ok
+	}
+	contents, err := ledger.ReadFile(filepath.Join(con.Path(dir), experiment.LedgerFile))
+	if err != nil {
+		return cell, ok
+	}
+	for i := range contents.Records {
+		there := contents.Records[i].Cell()
+		if fmt.Sprintf("%s/%s/%d", there.TaskID, there.Arm, there.RunIndex) == name {
+			return there, true
+		}
+	}
+	return cell, ok
 }
 
 // SplitCell reads TASK/ARM/RUN. Names of tasks may have slashes, those of arms have none.

@@ -113,11 +113,11 @@ func (f *Fleet) do(ctx context.Context, r *Run, cells int) (experiment.Outcome, 
 		fmt.Fprintf(r.Console.Stderr, "checking that every arm's model replies\n")
 		if err := executor.Probe(ctx, r.Dir.RecordProbe); err != nil {
 			err = errors.Join(startError(ctx, err), executor.Close())
-			if ctx.Err() != nil {
-				return experiment.Outcome{}, err
+			if ctx.Err() == nil {
+				err = console.Exitf(console.ExitIncomplete, "%w\nnothing was started; check "+
+					"credentials, model and URL on the workers, or skip this check with --no-probe", err)
 			}
-			return experiment.Outcome{}, console.Exitf(console.ExitIncomplete, "%w\nnothing was started; check "+
-				"credentials, model and URL on the workers, or skip this check with --no-probe", err)
+			return experiment.Outcome{}, r.neverBegan(err)
 		}
 	}
 	outcome, err := r.runCells(ctx, experiment.Config{

@@ -140,9 +140,20 @@ func (r *Run) execute(ctx context.Context, executor *local.Executor, cells int) 
 		err = r.probe(ctx, executor, cells)
 	}
 	if err != nil {
-		return experiment.Outcome{}, startError(ctx, err)
+		return experiment.Outcome{}, r.neverBegan(startError(ctx, err))
 	}
 	return r.runCells(ctx, experiment.Config{Executor: executor}, nil)
+}
+
+// neverBegan notes in the run directory why no attempt was begun, for reports and pages.
+func (r *Run) neverBegan(err error) error {
+	reason := strings.ReplaceAll(r.Machine.Redactor.String(err.Error()), "\n", "; ")
+	return errors.Join(err, r.Dir.RecordProcess(experiment.Process{
+		Budgets: r.Budgets,
+		NoProbe: r.NoProbe,
+		Status:  experiment.Incomplete,
+		Reason:  reason,
+	}, time.Now()))
 }
 
 // runCells runs the cells that are left with an executor. sealed, if set, is called with every
@@ -164,6 +175,7 @@ func (r *Run) runCells(ctx context.Context, cfg experiment.Config, sealed func(*
 		BreakAfter:  r.BreakAfter,
 		Budgets:     r.Budgets,
 		RetryErrors: r.RetryErrors,
+		NoProbe:     r.NoProbe,
 		Drain:       r.Drain,
 		Interrupted: func(cells int) { show.interrupted(cells, r.Drain) },
 		StopNow:     stopNow,

@@ -50,7 +50,7 @@ func TestInterruptedBeforeTheFirstCell(t *testing.T) {
 func TestAdviceFitsTheError(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ class, cause, want string }{
-		{ledger.ErrorSetup, "", "fix the family, or run fit doctor"},
+		{ledger.ErrorSetup, "", "run fit doctor, or fix the family, which then needs another --output"},
 		{ledger.ErrorSetup, ledger.CauseNoRecording, "replay what was recorded"},
 		{ledger.ErrorSetup, ledger.CauseHealthcheck, "does not become healthy"},
 		{ledger.ErrorPreflight, "", "preflight hook fails without an agent"},

@@ -67,15 +67,6 @@ func Unusable(err error) error {
 	return console.Exit(console.ExitIncomplete, err)
 }
 
-// ParseCell reads TASK/ARM/RUN; the name of a task may itself have slashes.
-func ParseCell(name string) (task, arm string, run int, err error) {
-	task, arm, run, ok := SplitCell(name)
-	if !ok {
-		return "", "", 0, console.Usagef("%q is not a run; use TASK/ARM/RUN, e.g. fix-auth-race/agent/0", name)
-	}
-	return task, arm, run, nil
-}
-
 // ShowArgs checks the arguments of show. The path of a run or of a file of it is no argument, but
 // says what is meant.
 func ShowArgs(command *cobra.Command, args []string) error {
@@ -101,13 +92,11 @@ func ShowArgs(command *cobra.Command, args []string) error {
 // ShowCell prints everything that is known about one run of a directory, named TASK/ARM/RUN.
 func ShowCell(ctx context.Context, con *console.Console, registry *agent.Registry, dir, name string, asJSON bool,
 ) error {
-	task, arm, run, ok := SplitCell(name)
+	of, ok := CellOf(con, dir, name)
 	if !ok { // it is no run's name, and what there is is named as for an unknown run
-		task = name
+		of.TaskID = name
 	}
-	source, err := OpenSource(ctx, con, registry, dir, versus.Options{
-		Cell: &ledger.Cell{TaskID: task, Arm: arm, RunIndex: run},
-	})
+	source, err := OpenSource(ctx, con, registry, dir, versus.Options{Cell: &of})
 	var missing *versus.NoSuchCell
 	if errors.As(err, &missing) {
 		return noSuchCell(dir, name, missing.There)
@@ -122,7 +111,7 @@ func ShowCell(ctx context.Context, con *console.Console, registry *agent.Registr
 	}
 	for i := range built.Cells {
 		cell := &built.Cells[i]
-		if cell.Task != task || cell.Arm != arm || cell.Run != run {
+		if cell.Task != of.TaskID || cell.Arm != of.Arm || cell.Run != of.RunIndex {
 			continue
 		}
 		if !asJSON {
@@ -155,7 +144,8 @@ func noSuchCell(dir, name string, there []ledger.Cell) error {
 		tasks = append(tasks, cell.TaskID)
 	}
 	task, _, _, named := SplitCell(name)
-	if tasks = slices.Compact(tasks); named && !slices.Contains(tasks, task) {
+	ofTask := func(task string) bool { return strings.HasPrefix(name, task+"/") }
+	if tasks = slices.Compact(tasks); named && !slices.ContainsFunc(tasks, ofTask) {
 		return console.Usagef("%s has no task %s%s; it has %s", dir, task, near.Question(task, tasks),
 			display.CutRunes(strings.Join(tasks, ", "), 300))
 	}

@@ -59,7 +59,7 @@ The exit code is 3 if the files of a run are missing or differ from the record; 
 func runAudit(ctx context.Context, d *reader, opts *auditOptions, dir string) error {
 	source, err := d.open(ctx, dir, versus.Options{})
 	if err == nil && opts.clear+opts.flag+opts.by+opts.reason != "" {
-		if err = opts.review(ctx, source); err == nil {
+		if err = opts.review(ctx, d.con, source, dir); err == nil {
 			source, err = d.open(ctx, dir, versus.Options{})
 		}
 	}
@@ -85,15 +85,15 @@ func runAudit(ctx context.Context, d *reader, opts *auditOptions, dir string) er
 }
 
 // review notes what a person says about the flags of a run.
-func (o *auditOptions) review(ctx context.Context, source *versus.Source) error {
+func (o *auditOptions) review(ctx context.Context, con *console.Console, source *versus.Source, dir string) error {
 	if o.clear == "" || o.flag == "" || strings.TrimSpace(o.by) == "" || strings.TrimSpace(o.reason) == "" {
 		return console.Usagef("a review needs --clear TASK/ARM/RUN, --flag, --by and --reason")
 	}
-	task, arm, run, err := experimentcli.ParseCell(o.clear)
-	if err != nil {
-		return err
+	of, ok := experimentcli.CellOf(con, dir, o.clear)
+	if !ok {
+		return console.Usagef("%q is not a run; use TASK/ARM/RUN, e.g. fix-auth-race/agent/0", o.clear)
 	}
-	err = source.Clear(ctx, task, arm, run, o.flag, session.Clearance{
+	err := source.Clear(ctx, of.TaskID, of.Arm, of.RunIndex, o.flag, session.Clearance{
 		By:     o.by,
 		Reason: o.reason,
 		AtMs:   time.Now().UnixMilli(),

@@ -79,6 +79,17 @@ func wayOut(class, cause string) string { return cmp.Or(waysOut[cause], waysOut[
 const noReward = "the verifier left no reward that can be read: see its output in the run directory, and try " +
 	"fit-benchmark lint --family FAMILY"
 
+// GradeAgain is the command for runs whose grader was repaired: their family is another one now, so
+// that the experiment itself cannot go on.
+const GradeAgain = "grade what the runs left: fit-benchmark grade --family FAMILY DIR"
+
+// OnlyGraders reports whether all causes are graders that are broken themselves.
+func OnlyGraders(causes []Cause) bool {
+	return len(causes) > 0 && !slices.ContainsFunc(causes, func(c Cause) bool {
+		return c.Class != ledger.ErrorGrader || c.Cause != ""
+	})
+}
+
 // waysOut says what to do about a class of errors, or about a cause that is known better.
 var waysOut = map[string]string{
 	ledger.CauseNoRecording: "replay what was recorded: the same tasks, arms and number of runs; or record the " +
@@ -91,16 +102,20 @@ var waysOut = map[string]string{
 	ledger.CauseEmptyReward: noReward,
 	ledger.CauseBadReward:   noReward,
 	ledger.CauseNoPrice:     "give the model a price (FIT_PRICES), or a budget in tokens, then rerun the same command",
-	ledger.ErrorSetup:       "the workspace could not be created: fix the family, or run fit doctor",
-	ledger.ErrorPreflight:   "the task's preflight hook fails without an agent: try fit-benchmark lint --family FAMILY",
-	ledger.ErrorProvider: "the model provider failed: wait or lower the concurrency; a model that is not found (404) " +
-		"needs its name checked, a page of HTML the proxy before the endpoint; then --retry-errors",
+	ledger.ErrorSetup: "the workspace could not be created: run fit doctor, or fix the family, which then needs " +
+		"another --output",
+	ledger.ErrorPreflight: "the task's preflight hook fails without an agent: try fit-benchmark lint --family FAMILY; " +
+		"a family that was changed needs another --output",
+	ledger.ErrorProvider: "the model provider failed: check --model-url where it is not reached, the model's name " +
+		"where that is not found (404), the proxy where a page of HTML came back; else wait or lower the concurrency; " +
+		"then --retry-errors",
 	ledger.ErrorAgentStart: "the agent did not start or got no reply: check the model, --model-url and fit doctor",
 	ledger.ErrorAgentKilled: "something killed the agents: look for a system short of memory (dmesg), or run fewer " +
 		"at a time, then --retry-errors",
-	ledger.ErrorAuth:   "check the credentials with fit doctor, and the limits and the balance of the account",
-	ledger.ErrorGrader: "the grader is broken or flaky: try fit-benchmark lint --family FAMILY --repeat 5",
-	ledger.ErrorJudge:  "the judge did not conclude: see its trace, or choose another --judge-model",
+	ledger.ErrorAuth: "check the credentials with fit doctor, and the limits and the balance of the account",
+	ledger.ErrorGrader: "the grader is broken or flaky: try fit-benchmark lint --family FAMILY --repeat 5; once it " +
+		"is repaired, " + GradeAgain,
+	ledger.ErrorJudge: "the judge did not conclude: see its trace, or choose another --judge-model",
 	ledger.ErrorSandbox: "a sandbox could not be started on this machine, or something ended a process in it: see " +
 		"fit doctor, then --retry-errors",
 	ledger.ErrorNotDelivered: "put it where the agent looks, or leave it out of the arm; fit-benchmark run --dry-run " +

@@ -40,6 +40,9 @@ type Results struct {
 	Doubts []string
 	Probes report.Probes
 	Labels *judge.Labels // those of the family, if it has any
+	// Stopped says why the processes that worked in the directories last ended before their
+	// experiment did.
+	Stopped []string
 	// Allow are the reasons to withhold claims that the user accepts.
 	Allow []string
 
@@ -97,7 +100,7 @@ func Load(dirs []string, damagedToo bool, from *foreign.Options) (*Results, erro
 			if err != nil {
 				return nil, err
 			}
-			if err := all.addProbes(at); err != nil {
+			if err := errors.Join(all.addProbes(at), all.addStop(at)); err != nil {
 				return nil, err
 			}
 			parts = append(parts, records)
@@ -178,6 +181,7 @@ func (all *Results) Build(ctx context.Context, auditor Auditor, ks []int, detail
 	if err != nil {
 		return nil, err
 	}
+	built.Warnings = append(slices.Compact(slices.Clone(all.Stopped)), built.Warnings...)
 	for i := range built.Groups {
 		built.Groups[i].Warnings = append(built.Groups[i].Warnings, all.Doubts...)
 		built.Groups[i].Warnings = append(built.Groups[i].Warnings, all.copies...)
@@ -450,6 +454,16 @@ func (all *Results) addProbes(dir string) error {
 		}
 	}
 	return nil
+}
+
+// addStop adds why the last process in a run directory ended before its experiment did. What a rule
+// decided is in the report.
+func (all *Results) addStop(dir string) error {
+	process, err := experiment.ReadProcess(dir)
+	if err == nil && process != nil && process.Status != experiment.Decided && process.Why() != "" {
+		all.Stopped = append(all.Stopped, process.Why())
+	}
+	return err
 }
 
 // addPlans finds what should be there: the whole experiment, whichever of its shards are present.
