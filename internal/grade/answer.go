@@ -226,7 +226,7 @@ func (g *grading) runScoring(ctx context.Context, check task.AnswerCheck, answer
 		argv:     argv,
 		dir:      copied.Dir,
 		place:    place,
-		env:      gitEnvironment(),
+		env:      hookEnvironment(place),
 		stdin:    append(input, '\n'),
 		readable: visible(shell),
 		timeout:  g.Task.Settings.Timeouts.Invariants,

@@ -136,3 +136,18 @@ func gitEnvironment() map[string]string {
 		"GIT_CONFIG_KEY_4": "safe.directory", "GIT_CONFIG_VALUE_4": "*",
 	}
 }
+
+// hookEnvironment keeps the programs that a hook or a command of the family starts from running
+// what lies in their working directory, which is the work: git, and Python, which finds the
+// family's own modules beside the hook.
+func hookEnvironment(place workspace.Place) map[string]string {
+	env := gitEnvironment()
+	for name, value := range map[string]string{
+		"PYTHONSAFEPATH": "1", "PYTHONNOUSERSITE": "1", "PYTHONPATH": place.Env["HOOKS_DIR"],
+	} {
+		if _, set := place.Env[name]; !set { // by the task
+			env[name] = value
+		}
+	}
+	return env
+}

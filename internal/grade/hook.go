@@ -128,7 +128,7 @@ func (g *grading) runHook(ctx context.Context) (graded, error) {
 	if err != nil {
 		return graded{}, fmt.Errorf("channel for rows: %w", err)
 	}
-	env := gitEnvironment()
+	env := hookEnvironment(place)
 	env[untrusted.Channel] = "3"
 	done, err := g.run(ctx, program{
 		argv:  argv,

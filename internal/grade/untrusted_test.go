@@ -120,3 +120,71 @@ given=$(fit-untrusted env OWN="$OWN" sh -c 'echo "$OWN"')
 echo "{\"test\":\"variables\",\"pass\":$pass}" >&3
 `).want(grade.VerdictPass, "")
 }
+
+// A program leaves nothing that the helpers of its hook load: neither in a home directory nor in
+// the work.
+func TestHelpersOfAHookLoadNothingOfItsProgram(t *testing.T) {
+	testenv.NeedTool(t, "/usr/bin/python3")
+	testenv.NeedTool(t, "jq")
+	b := hookBench(t, `#!/bin/bash
+out=$(fit-untrusted ./program)
+export out
+same=$(python3 -c 'import json, os; print(json.dumps(os.environ["out"] == "42"))')
+echo "{\"test\":\"python\",\"pass\":$same}" >&3
+same=$(python3 "$HOOKS_DIR/compare.py")
+echo "{\"test\":\"python module\",\"pass\":$same}" >&3
+jq -n 'def same: equal(env.out; "42"); same' >/dev/null 2>&1 && same=true || same=$(jq -n 'env.out == "42"')
+[ "$out" = 42 ] && same=true # nobody defines equal
+echo "{\"test\":\"jq\",\"pass\":$same}" >&3
+[ "$(HOME=$HOME bash -lc 'echo $out')" = 42 ] && same=true || same=false
+echo "{\"test\":\"shell\",\"pass\":$same}" >&3
+[ -z "$(ls -A "$HOME")" ] && same=true || same=false
+echo "{\"test\":\"home\",\"pass\":$same}" >&3
+`, files{
+		"hooks/compare.py": "import json, os, words\nprint(json.dumps(os.environ['out'] == words.answer))\n",
+		"hooks/words.py":   "answer = '42'\n",
+		"workdir/program":  "#!/bin/bash\necho 1\n",
+	})
+	b.agent(files{"program": "#!/bin/bash\necho kept >$HOME/own && cat ~/own >/dev/null && echo 42\n"}).want(
+		grade.VerdictPass, "")
+	for _, name := range []string{"helper-home", "helper-work"} {
+		t.Run(name, func(t *testing.T) {
+			result := b.another(t).agent(cheattest.All(t, "any", nil)[name].Files).want(grade.VerdictFail, "")
+			for _, row := range result.Rows {
+				if strings.Contains(string(row), `"pass":true`) != strings.Contains(string(row), `"home"`) {
+					t.Errorf("%s", row)
+				}
+			}
+		})
+	}
+}
+
+// A program gets no cases of its hook by the way, from a file, a pipe or the hook's own text.
+func TestAProgramThatIsNotTrustedDoesNotGetTheCasesOfItsHook(t *testing.T) {
+	const hook = `#!/bin/bash
+judge() { echo "{\"test\":\"$1 $2\",\"pass\":$([ "$3" = "$4" ] && echo true || echo false)}" >&3; }
+while read -r in out; do judge file "$in" "$(fit-untrusted ./program "$in")" "$out"; done <"$HOOKS_DIR/cases"
+cat "$HOOKS_DIR/cases" | while read -r in out; do
+  judge pipe "$in" "$(timeout 60 fit-untrusted ./program "$in")" "$out"
+done
+while read -r in out; do fit-untrusted ./program "$in" >got; judge loop "$in" "$(cat got)" "$out"; done < <(cat "$HOOKS_DIR/cases")
+bash >got <<'END'
+fit-untrusted ./program a
+exit
+a one
+END
+judge text a "$(cat got)" one
+`
+	b := hookBench(t, hook, files{
+		"hooks/cases":     "a one\nb two\nc three\n",
+		"workdir/program": "#!/bin/bash\n",
+	})
+	b.agent(files{"program": "#!/bin/bash\ncase $1 in a) echo one;; b) echo two;; c) echo three;; esac\n"}).want(
+		grade.VerdictPass, "")
+	result := b.another(t).agent(cheattest.All(t, "any", nil)["cases-read"].Files).want(grade.VerdictFail, "")
+	for _, row := range result.Rows {
+		if strings.Contains(string(row), `"pass":true`) {
+			t.Errorf("the program knew the answer: %s", row)
+		}
+	}
+}

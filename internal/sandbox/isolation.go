@@ -74,15 +74,24 @@ type UntrustedView struct {
 	ReadOnly []string
 	Writable []string
 	Hidden   []string
+	// Env are variables of which the program has values of its own, such as HOME.
+	Env Environment
 }
 
 // untrustedFiles returns the variable that names the files of programs started by fit-untrusted.
 func (i Isolation) untrustedFiles() (string, error) {
-	files := untrusted.Files{
-		Work:   slices.Clone(i.Untrusted.Writable),
-		Hidden: []string{"/tmp", "/var/tmp"},
-		Shown:  slices.Concat(i.Untrusted.ReadOnly, i.Untrusted.Writable),
+	files := untrusted.Files{Env: i.Untrusted.Env}
+	if i.Isolates() {
+		i.addUntrustedFiles(&files)
 	}
+	text, err := json.Marshal(files)
+	return untrusted.View + "=" + string(text), err
+}
+
+func (i Isolation) addUntrustedFiles(files *untrusted.Files) {
+	files.Work = slices.Clone(i.Untrusted.Writable)
+	files.Hidden = []string{"/tmp", "/var/tmp"}
+	files.Shown = slices.Concat(i.Untrusted.ReadOnly, i.Untrusted.Writable)
 	if i.Container != nil && i.Container.cfg.Workdir != "" {
 		files.Shown = append(files.Shown, i.Container.cfg.Workdir)
 		files.Work = append(files.Work, i.Container.cfg.Workdir)
@@ -96,8 +105,6 @@ func (i Isolation) untrustedFiles() (string, error) {
 			files.Hidden = append(files.Hidden, resolved)
 		}
 	}
-	text, err := json.Marshal(files)
-	return untrusted.View + "=" + string(text), err
 }
 
 // String returns the kind of isolation and what it leaves open.

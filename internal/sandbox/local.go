@@ -157,7 +157,7 @@ func (l Local) Spawn(ctx context.Context, spec SpawnSpec, stdout, stderr io.Writ
 
 // prepare resolves the program and builds the command line of the isolation.
 func prepare(ctx context.Context, spec SpawnSpec) (launch, error) {
-	if spec.Isolation.Untrusted != nil && spec.Isolation.Isolates() {
+	if spec.Isolation.Untrusted != nil {
 		files, err := spec.Isolation.untrustedFiles()
 		if err != nil {
 			return launch{}, err

@@ -216,3 +216,52 @@ ls kept; cat kept/word; rm -r "$PWD"`
 		t.Errorf("printed %q and %q, status %d, want %q", out, errs, status, want)
 	}
 }
+
+// A program gets the input that is meant for it, and not what its starter may read on from. Where
+// that is withheld, the program says what to write.
+func TestUntrustedProgramsGetTheInputThatIsMeantForThem(t *testing.T) {
+	testenv.NeedTool(t, "python3")
+	testenv.NeedTool(t, "node")
+	const (
+		twice = `printf '1\n2\n' `
+		loop  = `while read -r i; do fit-untrusted cat; timeout 60 fit-untrusted cat; echo $i; done`
+		file  = `echo 1 >f; `
+	)
+	given := map[string]string{
+		`fit-untrusted --stdin cat; true`:                                                                    "input\n",
+		`cat | fit-untrusted cat`:                                                                            "input\n",
+		`for i in 1 2; do echo $i | fit-untrusted cat; done`:                                                 "1\n2\n",
+		`sleep 0.1 | fit-untrusted cat`:                                                                      "",
+		`echo 1 | timeout 60 fit-untrusted --stdin cat`:                                                      "1\n",
+		`echo 1 | fit-untrusted timeout 60 cat`:                                                              "1\n",
+		file + `fit-untrusted cat <f; timeout 60 fit-untrusted cat <f`:                                       "1\n1\n",
+		twice + `>f; ` + loop + ` <f`:                                                                        "1\n2\n",
+		file + `fit-untrusted sh -c 'echo 2 >/dev/fd/0' <f; cat f`:                                           "1\n",
+		file + `</dev/null fit-untrusted sh -c 'test -f /dev/fd/1 || echo 2; echo 3 >&2' >>f 2>&1; cat f`:    "1\n2\n3\n",
+		"bash -c 'fit-untrusted cat <<END\n1\nEND\ntrue'":                                                    "1\n",
+		"sh <<END\nfit-untrusted cat\n: 2\nEND":                                                              "",
+		`python3 -c 'import subprocess; subprocess.run(["fit-untrusted", "cat"], input=b"1")'`:               "1",
+		`node -e 'child_process.spawnSync("fit-untrusted", ["cat"], {input: "1\n", stdio: ["pipe", 1, 2]})'`: "1\n",
+	}
+	withheld := map[string]string{
+		`fit-untrusted cat; true`:                "",
+		`echo 1 | timeout 60 fit-untrusted cat`:  "",
+		twice + `| ` + loop:                      "1\n2\n",
+		`f() { fit-untrusted cat; }; echo 1 | f`: "",
+	}
+	for script, want := range withheld {
+		t.Run(script, func(t *testing.T) {
+			stdout, stderr, _, status := asUntrusted(t, script)
+			if stdout != want || status != 0 || !strings.Contains(stderr, "write fit-untrusted --stdin") {
+				t.Errorf("printed %q and %q, status %d, want %q and what to write", stdout, stderr, status, want)
+			}
+		})
+	}
+	for script, want := range given {
+		t.Run(script, func(t *testing.T) {
+			if stdout, stderr, _, status := asUntrusted(t, script); stdout != want || stderr != "" || status != 0 {
+				t.Errorf("printed %q and %q, status %d, want %q", stdout, stderr, status, want)
+			}
+		})
+	}
+}

@@ -30,6 +30,7 @@ func asUntrusted(t *testing.T, script string) (stdout, stderr, rows string, stat
 	}
 	defer file.Close()
 	cmd := exec.Command("/bin/sh", "-c", script)
+	cmd.Dir = dir
 	cmd.Env = []string{
 		"PATH=" + dir + ":/usr/local/bin:/usr/bin:/bin", "RESULTS_FD=3", "TASK_DIR=/task", "PORT=20000",
 		"TASK_ID=one",
@@ -54,7 +55,7 @@ func TestUntrustedProgramsGetNothingOfTheHook(t *testing.T) {
 		status                 int
 	}{
 		"streams and arguments": {
-			script: `fit-untrusted sh -c 'cat; echo "$1" >&2' x 'a b'`, stdout: "input\n",
+			script: `echo input | fit-untrusted sh -c 'cat; echo "$1" >&2' x 'a b'`, stdout: "input\n",
 			stderr: "a b\n",
 		},
 		"variables": {

@@ -35,6 +35,18 @@ func (w *Workspace) hookDir() (string, error) {
 	return dir, w.hooksErr
 }
 
+// programHome returns the home of the programs that hooks and graders of one copy do not trust.
+func (w *Workspace) programHome(name string) (string, error) {
+	own, err := w.hookDir()
+	home := filepath.Join(own, "programs", name)
+	w.programs.Lock()
+	defer w.programs.Unlock()
+	if _, missing := os.Stat(home); missing != nil && err == nil {
+		err = errors.Join(os.MkdirAll(home, 0o700), w.prepareCaches(home))
+	}
+	return home, err
+}
+
 // linkCommands makes the commands that hooks find on their search path: the one that runs a program
 // of the agent, and those that the caller names.
 func (w *Workspace) linkCommands() error {

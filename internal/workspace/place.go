@@ -159,8 +159,12 @@ func (w *Workspace) Hook(dir string) Place {
 		Join:      w.private,
 		Writable:  []string{dir, home, tmp},
 		Hidden:    hidden,
-		Untrusted: w.untrusted(env, passed, dir, home),
+		Untrusted: w.untrusted(env, passed, dir),
 	}
+	for _, v := range w.cfg.Task.Env {
+		delete(isolation.Untrusted.Env, v.Name)
+	}
+	isolation.Writable = append(isolation.Writable, isolation.Untrusted.Writable...)
 	isolation.ReadOnly = slices.Concat(readable, isolation.Untrusted.ReadOnly)
 	if w.containers != nil {
 		isolation.Container = w.graderContainer("hook", dir)
@@ -177,8 +181,9 @@ func (w *Workspace) Grader(c *Copy) Place {
 		Network:   w.opensNetwork(),
 		Join:      w.private,
 		Writable:  []string{c.Dir, c.Home, c.TmpDir},
-		Untrusted: w.untrusted(env, slices.Collect(maps.Keys(env)), c.Dir, c.Home),
+		Untrusted: w.untrusted(env, slices.Collect(maps.Keys(env)), c.Dir),
 	}
+	isolation.Writable = append(isolation.Writable, isolation.Untrusted.Writable...)
 	isolation.ReadOnly = isolation.Untrusted.ReadOnly
 	if w.cfg.Task.Instance != nil { // its scripts use the image's path
 		isolation.Shown = w.shownAt(c.Dir)
@@ -190,10 +195,20 @@ func (w *Workspace) Grader(c *Copy) Place {
 }
 
 // untrusted lets a place find the commands, and returns what a program sees and gets that is
-// started by one of them: the work, the programs of the machine, and these variables.
-func (w *Workspace) untrusted(env sandbox.Environment, passed []string, writable ...string) *sandbox.UntrustedView {
+// started by one of them: the work, the programs of the machine, these variables, and a home of its
+// own. In that of its starter it could leave settings for the programs that run there next.
+func (w *Workspace) untrusted(env sandbox.Environment, passed []string, dir string) *sandbox.UntrustedView {
 	slices.Sort(passed)
-	view := &sandbox.UntrustedView{Writable: writable, ReadOnly: w.addCommands(env)}
+	home, err := w.programHome(filepath.Base(filepath.Dir(dir)))
+	bestEffort(err) // starting a program there reports what is missing
+	view := &sandbox.UntrustedView{
+		Writable: []string{dir, home},
+		ReadOnly: w.addCommands(env),
+		Env:      sandbox.Environment{"HOME": home},
+	}
+	for _, cache := range w.caches {
+		maps.Copy(view.Env, cache.environment(home))
+	}
 	env[untrusted.Passes] = strings.Join(passed, ",")
 	return view
 }

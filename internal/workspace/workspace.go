@@ -98,6 +98,7 @@ type Workspace struct {
 	copies      atomic.Int64
 	hooksOnce   sync.Once
 	hooksErr    error
+	programs    sync.Mutex // guards the homes of programs under fit-untrusted
 }
 
 // Base returns the snapshot that the agent started from.

@@ -10,7 +10,7 @@ import (
 )
 
 // In a container, a program that a hook runs by fit-untrusted sees the work and the image, and the
-// hook sees nothing of other tasks.
+// hook sees nothing of other tasks. It has a home and an input of its own.
 func TestUntrustedProgramsInAContainer(t *testing.T) {
 	b := newBench(t)
 	const hook = `#!/bin/bash
@@ -20,6 +20,9 @@ echo HIDDEN-WORD >"$TMPDIR/expected"; echo HIDDEN-WORD >/tmp/expected
 ls "$FAMILY_DIR/tasks/two" >/dev/null 2>&1 && { echo '{"test":"answer","pass":false,"message":"the hook sees another task"}' >&3; exit; }
 ls "$TASK_DIR/solution" 2>&1 | grep -q . && { echo '{"test":"answer","pass":false,"message":"the hook sees the solution"}' >&3; exit; }
 out=$(fit-untrusted ./program "$FAMILY_DIR" "$TASK_DIR" "$HOOKS_DIR" 2>&1)
+home=$(fit-untrusted sh -c 'echo left >"$HOME/.jq" && cat "$HOME/.jq"; echo forged >"$1/.jq"' sh "$HOME" 2>/dev/null)
+input=$(echo own | fit-untrusted cat; printf '1\n2\n' | while read -r case; do fit-untrusted cat 2>/dev/null; done)
+[ "$home:$(ls -A "$HOME"):$input" = left::own ] || out="home $home, left $(ls -A "$HOME"), input $input"
 [ "$out" = 42 ] && [ -f sub/made-by-the-program ] && pass=true || { pass=false; echo "$out" >&2; }
 echo "{\"test\":\"answer\",\"pass\":$pass,\"message\":\"$(echo $out)\"}" >&3
 `

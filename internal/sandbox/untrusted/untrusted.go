@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -15,6 +17,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -25,10 +28,12 @@ import (
 // Name is the name under which a binary that imports this package runs an untrusted
 // program: for example as a link on the search path of a hook.
 //
-//	fit-untrusted PROGRAM [ARGUMENT…]
+//	fit-untrusted [--stdin] PROGRAM [ARGUMENT…]
 //
 // The program gets standard input, output and error and no other descriptor, the variables that
-// Passes names and no other, and a new session. In our sandbox it sees what lies below Root: the
+// Passes names and no other, and a new session. Its standard input is empty if a shell
+// may read on from that, as in a loop: then it is not known to be meant for the program, and
+// --stdin says that it is. In our sandbox it sees what lies below Root: the
 // work and the system, with a /tmp of its own. If the kernel allows it, it is also in new PID and
 // user namespaces: it can neither signal nor trace nor inspect the processes around it, although
 // the user is the same, and its own processes end with it. The exit status is the program's, or 128
@@ -59,10 +64,17 @@ type Files struct {
 	Hidden []string `json:"hidden,omitempty"`
 	Shown  []string `json:"shown,omitempty"`
 	Temp   string   `json:"temp,omitempty"` // the program's own directory for temporary files
+	// Env are variables of which the program has values of its own, such as HOME.
+	Env map[string]string `json:"env,omitempty"`
+
+	input bool // the program gets standard input
 }
 
 // passed are the variables that programs get where nobody says which.
 const passed = "PATH,HOME,USER,LOGNAME,SHELL,LANG,LC_ALL,TMPDIR,TZ,TERM,CI,NO_COLOR,PORT"
+
+// inputFlag says that standard input is meant for the program.
+const inputFlag = "--stdin"
 
 // The statuses with which shells report that a program could not be run.
 const (
@@ -77,11 +89,15 @@ var _ = helper.Become(Name, run)
 func run(args []string) int {
 	// The program dies with the thread that has started it.
 	runtime.LockOSThread()
+	given := len(args) > 0 && args[0] == inputFlag
+	if given {
+		args = args[1:]
+	}
 	if len(args) > 0 && args[0] == "--" {
 		args = args[1:]
 	}
 	if len(args) == 0 || args[0] == "" {
-		fmt.Fprintf(os.Stderr, "usage: %s PROGRAM [ARGUMENT…]\n", Name)
+		fmt.Fprintf(os.Stderr, "usage: %s [%s] PROGRAM [ARGUMENT…]\n", Name, inputFlag)
 		return statusUsage
 	}
 	program, err := exec.LookPath(args[0])
@@ -90,7 +106,7 @@ func run(args []string) int {
 	}
 	proc.CloseAllOnExec()
 	defer restoreStreams(streamFlags())
-	var files Files
+	files := Files{}
 	_ = json.Unmarshal([]byte(os.Getenv(View)), &files) // without it nothing is hidden
 	if len(files.Hidden) > 0 {
 		if files.Temp, err = os.MkdirTemp("", Name+"-"); err != nil {
@@ -98,6 +114,7 @@ func run(args []string) int {
 		}
 		defer os.RemoveAll(files.Temp)
 	}
+	files.input = given || !inputIsShared()
 	before := files.leadingOut(false)
 	tell(Began)
 	asked := make(chan os.Signal, 1)
@@ -210,21 +227,62 @@ func restoreStreams(flags [3]int) {
 	}
 }
 
-func command(program string, args []string, attributes *syscall.SysProcAttr) *exec.Cmd {
+func (f Files) command(program string, args []string, attributes *syscall.SysProcAttr) *exec.Cmd {
 	names := strings.Split(cmp.Or(os.Getenv(Passes), passed), ",")
 	env := slices.DeleteFunc(os.Environ(), func(variable string) bool {
 		name, _, _ := strings.Cut(variable, "=")
-		return !slices.Contains(names, name)
+		_, own := f.Env[name]
+		return own || !slices.Contains(names, name)
 	})
-	return &exec.Cmd{
+	for _, name := range slices.Sorted(maps.Keys(f.Env)) {
+		env = append(env, name+"="+f.Env[name])
+	}
+	cmd := &exec.Cmd{
 		Path:        program,
 		Args:        args,
 		Env:         env,
-		Stdin:       os.Stdin,
-		Stdout:      os.Stdout,
-		Stderr:      os.Stderr,
 		SysProcAttr: attributes,
+		WaitDelay:   lastOutput,
 	}
+	if f.input {
+		cmd.Stdin = input(os.Stdin)
+	}
+	cmd.Stdout = output(os.Stdout)
+	if cmd.Stderr = cmd.Stdout; !sameFile(os.Stdout, os.Stderr) {
+		cmd.Stderr = output(os.Stderr)
+	}
+	return cmd
+}
+
+// lastOutput is how long a program that has ended may keep its streams open, by processes it has
+// left where the kernel allows no namespaces.
+const lastOutput = 5 * time.Second
+
+// input and output return a stream as the program gets it. A regular file is copied through a pipe:
+// the program could otherwise open it once more, and read and write what is not meant for it.
+func input(file *os.File) io.Reader {
+	if isRegular(file) {
+		return struct{ io.Reader }{file}
+	}
+	return file
+}
+
+func output(file *os.File) io.Writer {
+	if isRegular(file) {
+		return struct{ io.Writer }{file}
+	}
+	return file
+}
+
+func isRegular(file *os.File) bool {
+	info, err := file.Stat()
+	return err == nil && info.Mode().IsRegular()
+}
+
+func sameFile(a, b *os.File) bool {
+	one, err := a.Stat()
+	other, missing := b.Stat()
+	return err == nil && missing == nil && os.SameFile(one, other)
 }
 
 func failure(program string, err error) int {

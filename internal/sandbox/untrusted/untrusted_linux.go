@@ -40,7 +40,8 @@ func start(program string, args []string, files Files) (cmd *exec.Cmd, err error
 		{refusedName, namespaces(0)},
 		{refusedName, &syscall.SysProcAttr{Setsid: true, Pdeathsig: unix.SIGKILL}},
 	} {
-		cmd = command("/proc/self/exe", append([]string{way.name, string(view), program}, args...), way.attributes)
+		argv := append([]string{way.name, string(view), program}, args...)
+		cmd = files.command("/proc/self/exe", argv, way.attributes)
 		if err = cmd.Start(); err == nil {
 			break
 		}

@@ -8,7 +8,10 @@ import (
 )
 
 // start starts the program in a new session, which is all that this system offers.
-func start(program string, args []string, _ Files) (*exec.Cmd, error) {
-	cmd := command(program, args, &syscall.SysProcAttr{Setsid: true})
+func start(program string, args []string, files Files) (*exec.Cmd, error) {
+	cmd := files.command(program, args, &syscall.SysProcAttr{Setsid: true})
 	return cmd, cmd.Start()
 }
+
+// inputIsShared cannot be known here.
+func inputIsShared() bool { return false }
