@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/fit-eval/fit/internal/task"
 )
 
 // planVersion is the version of the plan's format. Fields may be added; none is renamed or removed.
@@ -89,10 +91,11 @@ type PlannedFamily struct {
 	Name     string `json:"name"`
 	Revision string `json:"revision"`
 	// Tasks is how many tasks the family has, and Selected says by which flags those of the plan
-	// were chosen among them; empty: all.
-	Tasks    int    `json:"tasks,omitempty"`
-	Selected string `json:"selected,omitempty"`
-	Skills   string `json:"skills,omitempty"` // digest of the skills that arms without their own get
+	// were chosen among them; empty: all. LeftOut are those among them that cannot be run.
+	Tasks    int            `json:"tasks,omitempty"`
+	Selected string         `json:"selected,omitempty"`
+	LeftOut  []task.LeftOut `json:"leftOut,omitempty"`
+	Skills   string         `json:"skills,omitempty"` // digest of the skills that arms without their own get
 }
 
 // PlannedTask is one task with the digests of all that makes it up.
@@ -224,6 +227,7 @@ func (p *Plan) identity() string {
 	same.ID, same.CreatedMs, same.Shard, same.Tools, same.Host, same.Family.Origin = "", 0, Shard{}, nil, "", ""
 	same.Number, same.Policy = 0, "" // the digest is of the policy, too
 	same.SignedBy, same.Grown, same.TasksDigest, same.Family.Tasks, same.Family.Selected = "", nil, "", 0, ""
+	same.Family.LeftOut = nil
 	same.Concurrency, same.Attempts, same.Calls = 0, 0, ""
 	if p.Asked() == (&Plan{}).Asked() {
 		same.Question = nil // as in plans of earlier versions

@@ -49,9 +49,8 @@ func (p *Plan) Repository() string {
 // Scope says in words which tasks a result holds for, if not for all of a family.
 func (p *Plan) Scope() string {
 	var parts []string
-	if p.Family.Selected != "" {
-		parts = append(parts, fmt.Sprintf("%d of %d tasks, selected by %s", len(p.Tasks), p.Family.Tasks,
-			p.Family.Selected))
+	if part := p.Part(); part != "" {
+		parts = append(parts, part)
 	}
 	if p.Repository() != "" {
 		parts = append(parts, "for tasks of this repository")
@@ -61,6 +60,48 @@ func (p *Plan) Scope() string {
 	}
 	return strings.Join(parts, "; ")
 }
+
+// Part says which part of the tasks of the family is run, and why the others are not; it is empty
+// if all are.
+func (p *Plan) Part() string {
+	out := p.Family.LeftOut
+	if p.Family.Selected == "" && len(out) == 0 {
+		return ""
+	}
+	text := fmt.Sprintf("%d of %d tasks", len(p.Tasks), p.Family.Tasks)
+	if p.Family.Selected != "" {
+		text += ", selected by " + p.Family.Selected
+	}
+	if len(out) == 0 {
+		return text
+	}
+	named := map[string][]string{}
+	var reasons []string
+	for _, t := range out {
+		if named[t.Reason] == nil {
+			reasons = append(reasons, t.Reason)
+		}
+		named[t.Reason] = append(named[t.Reason], t.Task)
+	}
+	shown := reasons[:min(len(reasons), maxReasons)]
+	text += fmt.Sprintf("; %d left out", len(out))
+	for i, reason := range shown {
+		tasks := named[reason]
+		more := ""
+		if len(tasks) > maxReasons {
+			more = fmt.Sprintf(" and %d more", len(tasks)-maxReasons)
+		}
+		text += []string{": ", ", "}[min(i, 1)] + strings.Join(tasks[:min(len(tasks), maxReasons)], ", ") + more + " (" +
+			reason + ")"
+	}
+	if more := len(reasons) - len(shown); more > 0 {
+		text += fmt.Sprintf(", and for %d more reasons (plan.json)", more)
+	}
+	return text
+}
+
+// maxReasons bounds the reasons, and the tasks of each, that a line names.
+const maxReasons = 3
 
 // Copies returns the places of tasks that are the same but for their names, in groups.
 func (p *Plan) Copies() [][]int {

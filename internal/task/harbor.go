@@ -54,6 +54,7 @@ func (l *loader) harbor() {
 			problem := mistake(path.Join(dir, harborName), "%v", no.err)
 			refused = append(refused, problem)
 			l.family.Warnings = append(l.family.Warnings, "task "+t.ID+" is left out: "+no.Error())
+			l.family.LeftOut = append(l.family.LeftOut, LeftOut{Task: t.ID, Reason: no.Error()})
 		case err != nil:
 			l.add(err)
 		default:

@@ -3,6 +3,7 @@ package task
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"path"
 	"path/filepath"
@@ -178,6 +179,13 @@ func (i *instancesLoader) directory(dir string) (map[string]any, error) {
 // conclude names the rows that are left out and reports once what others lack. A set without tasks
 // is a mistake.
 func (i *instancesLoader) conclude(name string, before int) {
+	for _, err := range i.leftOut {
+		out := LeftOut{Task: name, Reason: err.Error()}
+		if row, ok := errors.AsType[*document.Error](err); ok {
+			out = LeftOut{Task: fmt.Sprintf("%s:%d", row.File, row.Line), Reason: row.Msg}
+		}
+		i.family.LeftOut = append(i.family.LeftOut, out)
+	}
 	shown := i.leftOut[:min(len(i.leftOut), maxWrongRows)]
 	if len(i.family.Tasks) == 0 {
 		i.problems = append(i.problems, shown...)

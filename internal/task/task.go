@@ -25,6 +25,15 @@ type Family struct {
 	Calibration string
 	// Warnings do not stop a run.
 	Warnings []string
+	// LeftOut are the tasks that the source has and Tasks lacks, because they cannot be run.
+	LeftOut []LeftOut
+}
+
+// LeftOut is a task that cannot be run.
+type LeftOut struct {
+	// Task is its name, or the place of its row where it has none.
+	Task   string `json:"task"`
+	Reason string `json:"reason"`
 }
 
 // Task is one task, with everything needed to set it up and to grade it.

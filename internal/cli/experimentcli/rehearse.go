@@ -171,6 +171,9 @@ func short(text string) string { return display.CutRunes(text, shownValue) }
 func ShowPlan(con *console.Console, plan *experiment.Plan, output string) {
 	fmt.Fprintf(con.Stdout, "experiment %s in %s: %s × %s × %s\n", plan.ID, output,
 		report.Count(len(plan.Tasks), "task"), report.Count(len(plan.Arms), "arm"), report.Count(plan.Runs, "run"))
+	if part := plan.Part(); part != "" {
+		fmt.Fprintln(con.Stdout, display.Line(part))
+	}
 	for _, arm := range plan.Arms {
 		fmt.Fprintf(con.Stdout, "arm %s: %s\n", arm.Name,
 			strings.TrimSpace(arm.Agent+" "+arm.AgentVersion+" "+arm.Model))

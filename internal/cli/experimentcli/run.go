@@ -241,6 +241,9 @@ func (r *Run) announce(e experiment.Estimate) {
 		}
 	}
 	fmt.Fprintf(&text, " = %s, %d to do, %s, in %s\n", report.Count(total, "cell"), e.Cells, where, r.Output)
+	if part := plan.Part(); part != "" {
+		fmt.Fprintln(&text, display.Line(part))
+	}
 	if plan.Judge.Agent != "" {
 		fmt.Fprintf(&text, "judge: %s\n", r.Prepared.Judge.Name())
 	}

@@ -59,6 +59,7 @@ type preparation struct {
 	experiment.Prepared
 	machine *Machine
 	of      int // tasks of the family, of which some were chosen
+	leftOut []task.LeftOut
 }
 
 // plan makes the plan of what was chosen.
@@ -89,6 +90,7 @@ func (p *preparation) plan() error {
 			Revision: p.Family.Revision,
 			Tasks:    p.of,
 			Selected: p.Selected,
+			LeftOut:  p.leftOut,
 		},
 	}
 	*p.Plan.Question = p.Plan.Asked()
@@ -111,21 +113,27 @@ func (p *preparation) plan() error {
 }
 
 func (p *preparation) chooseTasks(context.Context) error {
+	all, leftOut := len(p.Family.Tasks)+len(p.Family.LeftOut), slices.Clone(p.Family.LeftOut)
 	if err := p.onlyNamed(); err != nil {
 		return err
 	}
-	gradable := slices.DeleteFunc(slices.Clone(p.Family.Tasks),
-		func(t task.Task) bool { return t.Instance != nil && len(t.Instance.Lacks) > 0 })
-	if len(gradable) == 0 && len(p.Family.Tasks) > 0 {
-		t := &p.Family.Tasks[0]
+	chosen := *p.Family
+	chosen.Tasks = nil
+	for _, t := range p.Family.Tasks {
+		if t.Instance == nil || len(t.Instance.Lacks) == 0 {
+			chosen.Tasks = append(chosen.Tasks, t)
+			continue
+		}
+		leftOut = append(leftOut, task.LeftOut{Task: t.ID, Reason: "the row has no " + strings.Join(t.Instance.Lacks, ", ")})
+	}
+	if len(chosen.Tasks) == 0 && len(p.Family.Tasks) > 0 {
 		return fmt.Errorf("no task can be graded: the row of %s has no %s; use rows of SWE-bench 5.x, which have it",
-			t.ID, strings.Join(t.Instance.Lacks, ", "))
+			p.Family.Tasks[0].ID, strings.Join(p.Family.Tasks[0].Instance.Lacks, ", "))
 	}
-	if len(gradable) < len(p.Family.Tasks) {
-		chosen := *p.Family
-		chosen.Tasks = gradable
-		p.Family = &chosen
+	if p.leftOut = leftOut; len(leftOut) > 0 || len(p.Only) > 0 {
+		p.of = all
 	}
+	p.Family = &chosen
 	return nil
 }
 
@@ -135,7 +143,6 @@ func (p *preparation) onlyNamed() error {
 		return nil
 	}
 	var known []string
-	p.of = len(p.Family.Tasks)
 	chosen := *p.Family
 	chosen.Tasks = nil
 	for _, t := range p.Family.Tasks {
