@@ -32,7 +32,11 @@ func say(decision Decision, comparison Comparison, config DecideConfig) said {
 	words := newWording(comparison, config.Measure)
 	s := said{Evidence: words.evidence(decision, comparison)}
 	var parts []string
-	observedText := fmt.Sprintf("the observed difference in %s is %s", words.name, words.signed(comparison.Est))
+	of := ""
+	if comparison.Unpaired > 0 {
+		of = fmt.Sprintf(" on the %s with runs of both", count(comparison.Tasks, "task"))
+	}
+	observedText := fmt.Sprintf("the observed difference in %s%s is %s", words.name, of, words.signed(comparison.Est))
 	switch decision.Claim {
 	case Improved, Regressed:
 		s.Head, parts = capital(string(decision.Claim)), []string{words.change(comparison.Est)}

@@ -91,8 +91,8 @@ func (p *Plan) Part() string {
 		if len(tasks) > maxReasons {
 			more = fmt.Sprintf(" and %d more", len(tasks)-maxReasons)
 		}
-		text += []string{": ", ", "}[min(i, 1)] + strings.Join(tasks[:min(len(tasks), maxReasons)], ", ") + more + " (" +
-			reason + ")"
+		text += fmt.Sprintf("%s%s%s (%s)", []string{": ", ", "}[min(i, 1)],
+			strings.Join(tasks[:min(len(tasks), maxReasons)], ", "), more, reason)
 	}
 	if more := len(reasons) - len(shown); more > 0 {
 		text += fmt.Sprintf(", and for %d more reasons (plan.json)", more)

@@ -274,7 +274,8 @@ func NewPair(a, b *Group, cfg CompareConfig) (*Pair, error) {
 		Machines:  compareMachines(a, b),
 	}
 	first, second, added := together(a, b, cfg.Measure)
-	p.Unsure.A.Unplanned, p.Unsure.B.Unplanned = added[0], added[1]
+	p.Unsure.A.Unplanned, p.Unsure.A.UnplannedRuns = added[0].Unplanned, added[0].UnplannedRuns
+	p.Unsure.B.Unplanned, p.Unsure.B.UnplannedRuns = added[1].Unplanned, added[1].UnplannedRuns
 	p.Retries, p.FailedCalls = retries, failedCalls
 	p.outcomes = PairOutcomes(first, second, nil)
 	p.otherMargin = cfg.otherMargin

@@ -198,10 +198,14 @@ func pText(p *float64) string {
 }
 
 func effectText(d *stats.Decision) string {
-	if d.Lo == nil || d.Hi == nil {
-		return fmt.Sprintf("%+.1f", 100*d.Effect)
+	text := fmt.Sprintf("%+.1f", 100*d.Effect)
+	if d.Lo != nil && d.Hi != nil {
+		text += fmt.Sprintf(" [%+.1f, %+.1f]", 100**d.Lo, 100**d.Hi)
 	}
-	return fmt.Sprintf("%+.1f [%+.1f, %+.1f]", 100*d.Effect, 100**d.Lo, 100**d.Hi)
+	if d.NUnpaired > 0 { // the rates beside it are of more
+		text += fmt.Sprintf(" (%s of both)", Count(d.NTasks, "task"))
+	}
+	return text
 }
 
 // armA and armB name the arms in tables: by their directory where they have the same name.

@@ -132,15 +132,16 @@ type UnsureRuns struct {
 	// Retried runs have a verdict, but only after an error in the middle of the agent's work, or
 	// one that the agent may have forged.
 	Retried int `json:"retried"`
-	// Unplanned are tasks that only the other arm has.
-	Unplanned int `json:"unplanned,omitempty"`
+	// Unplanned are tasks that only the other arm has, and UnplannedRuns its runs of them.
+	Unplanned     int `json:"unplanned,omitempty"`
+	UnplannedRuns int `json:"unplannedRuns,omitempty"`
 	// Unverified runs are those of both kinds in which the agent may have forged an error.
 	Unverified int `json:"unverified"`
 }
 
 func (u Unsure) runs() int { return u.A.runs() + u.B.runs() }
 
-func (u UnsureRuns) runs() int { return u.Missing + u.Retried + u.Unplanned }
+func (u UnsureRuns) runs() int { return u.Missing + u.Retried + u.UnplannedRuns }
 
 // text names the uncertain runs; empty if there are none.
 func (u Unsure) text() string {

@@ -257,3 +257,27 @@ func TestEveryNumberOfAnArmHasBounds(t *testing.T) {
 	g.headText(&text)
 	wantIn(t, text.String(), "worst/best case of pass@2 1.0000 to 1.0000, score 0.2500 to 0.7500, score@1")
 }
+
+// A task that one of two experiments lacks counts its planned runs, not one, and the difference
+// says which tasks it is of.
+func TestTasksOfOneExperimentCountTheirPlannedRuns(t *testing.T) {
+	b := armRuns("b", append(repeat("PPP", 10), repeat("FFF", 10)...)...)
+	c := compared(t, CompareConfig{}, armRuns("a", repeat("FFF", 10)...), b)
+	want := stats.Exclusions{
+		Baseline:  stats.Exclusion{Excluded: 30, Planned: 60},
+		Candidate: stats.Exclusion{Planned: 60},
+	}
+	if c.Decision.Excluded != want || c.Unsure.A.Unplanned != 10 || c.Unsure.runs() != 30 {
+		t.Errorf("%+v, unsure %+v", c.Decision.Excluded, c.Unsure)
+	}
+	if b := c.Bounds; b == nil || b.Worst != 0 || b.Best != 0.5 {
+		t.Errorf("bounds %+v", b)
+	}
+	var out bytes.Buffer
+	if err := c.Text(&out); err != nil {
+		t.Fatal(err)
+	}
+	wantIn(t, out.String(), "exclusion rates differ by 50.0 points", "30 excluded",
+		"the observed difference in pass rate on the 10 tasks with runs of both is +100.0", "(10 tasks of both)",
+		"worst/best case over 30 uncertain runs: difference +0.0 to +50.0 points")
+}

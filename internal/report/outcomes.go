@@ -1,8 +1,6 @@
 package report
 
 import (
-	"cmp"
-	"maps"
 	"slices"
 
 	"github.com/fit-eval/fit/ledger"
@@ -123,35 +121,26 @@ func begun(r *ledger.Record) bool {
 	return r.Begun || r.Turns > 0 || r.Tokens != nil && r.Tokens.OutputTokens > 0
 }
 
-// alongside adds to the outcomes of two arms the tasks that only the other has: nobody knows what
-// would have come out, and somebody may have chosen them by what did. It returns how many it added
-// to each.
-func alongside(a, b []Outcome) (first, second []Outcome, added [2]int) {
-	tasks := func(outcomes []Outcome) map[string]string {
-		found := map[string]string{}
-		for i := range outcomes {
-			found[outcomes[i].Task] = cmp.Or(found[outcomes[i].Task], outcomes[i].Cluster)
+// Alongside adds to the outcomes of two arms the runs of tasks that only the other has: nobody
+// knows what would have come out, and somebody may have chosen them by what did. It returns how
+// many tasks and runs it added to each.
+func Alongside(a, b []Outcome) (first, second []Outcome, added [2]UnsureRuns) {
+	lacking := func(own, other []Outcome) (missing []Outcome, n UnsureRuns) {
+		there, tasks := map[string]bool{}, map[string]bool{}
+		for i := range own {
+			there[own[i].Task] = true
 		}
-		return found
-	}
-	ofA, ofB := tasks(a), tasks(b)
-	lacking := func(own, other map[string]string) []Outcome {
-		var missing []Outcome
-		for _, task := range slices.Sorted(maps.Keys(other)) {
-			if _, there := own[task]; !there {
-				missing = append(missing, Outcome{Task: task, Cluster: other[task], Unsure: true})
+		for _, o := range other {
+			if !there[o.Task] {
+				missing = append(missing, Outcome{Task: o.Task, Cluster: o.Cluster, Unsure: true})
+				tasks[o.Task] = true
 			}
 		}
-		return missing
+		return missing, UnsureRuns{Unplanned: len(tasks), UnplannedRuns: len(missing)}
 	}
-	toA, toB := lacking(ofA, ofB), lacking(ofB, ofA)
-	return slices.Concat(a, toA), slices.Concat(b, toB), [2]int{len(toA), len(toB)}
-}
-
-// Alongside adds to the outcomes of two arms the tasks that only the other has, without an outcome.
-func Alongside(a, b []Outcome) (first, second []Outcome) {
-	first, second, _ = alongside(a, b)
-	return first, second
+	toA, ofA := lacking(a, b)
+	toB, ofB := lacking(b, a)
+	return slices.Concat(a, toA), slices.Concat(b, toB), [2]UnsureRuns{ofA, ofB}
 }
 
 // Passes lists whether every planned run passed.
@@ -159,8 +148,8 @@ func (g *Group) Passes() []Outcome { return g.measured(MeasurePass) }
 
 // together lists the measured outcomes of two arms, with the tasks that only one of them has.
 // What was on its way in one arm when the rule stopped both is in neither.
-func together(a, b *Group, measure string) (first, second []Outcome, added [2]int) {
-	return alongside(a.sequence.counting(a.measured(measure)), b.sequence.counting(b.measured(measure)))
+func together(a, b *Group, measure string) (first, second []Outcome, added [2]UnsureRuns) {
+	return Alongside(a.sequence.counting(a.measured(measure)), b.sequence.counting(b.measured(measure)))
 }
 
 // measured lists what every planned run counts in a measure.

@@ -124,7 +124,8 @@ func (p *preparation) chooseTasks(context.Context) error {
 			chosen.Tasks = append(chosen.Tasks, t)
 			continue
 		}
-		leftOut = append(leftOut, task.LeftOut{Task: t.ID, Reason: "the row has no " + strings.Join(t.Instance.Lacks, ", ")})
+		lacks := "the row has no " + strings.Join(t.Instance.Lacks, ", ")
+		leftOut = append(leftOut, task.LeftOut{Task: t.ID, Reason: lacks})
 	}
 	if len(chosen.Tasks) == 0 && len(p.Family.Tasks) > 0 {
 		return fmt.Errorf("no task can be graded: the row of %s has no %s; use rows of SWE-bench 5.x, which have it",

@@ -102,7 +102,7 @@ func (b *builder) compareDimensions(pair *Pair, first, second *arm, config repor
 			continue
 		}
 		var outcomes [2][]report.Outcome // the baseline's, the candidate's
-		outcomes[0], outcomes[1] = report.Alongside(second.in(dimension), first.in(dimension))
+		outcomes[0], outcomes[1], _ = report.Alongside(second.in(dimension), first.in(dimension))
 		settings := stats.CompareConfig{Seed: config.Seed, Tests: config.Tests}
 		if config.Alpha > 0 {
 			settings.Level = 1 - config.Alpha
