@@ -36,7 +36,7 @@ func commands(con *console.Console, registry *agent.Registry) []*cobra.Command {
 		modelcli.New(con),
 		gatewaycli.New(con, registry.Secrets),
 		fleetcli.New(con, registry),
-		bridgecli.New(con),
+		bridgecli.New(con, registry.Dialects()),
 		selfeditcli.New(con),
 		viewcli.New(con, registry.Dialects()),
 		democli.New(con),

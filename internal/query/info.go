@@ -51,6 +51,7 @@ type Info struct {
 	redactor Redactor
 	lanes    map[string]*laneState
 	order    []*laneState
+	working  map[string]bool // the participants whose turn has not ended
 	prompt   *string
 	initLane *laneState
 	parser   jsontape.Parser
@@ -72,6 +73,8 @@ type LaneInfo struct {
 	CostUSD *float64 `json:"costUsd"`
 	FirstMs int64    `json:"firstMs,omitempty"`
 	LastMs  int64    `json:"lastMs,omitempty"`
+	// Working is set where a turn of the participant has begun and not ended.
+	Working bool `json:"working,omitempty"`
 }
 
 // Problems counts what could not be read.
@@ -144,6 +147,7 @@ func newInfo(opts *Options) *Info {
 		prices:   opts.Prices,
 		redactor: opts.Redactor,
 		lanes:    map[string]*laneState{},
+		working:  map[string]bool{},
 	}
 }
 
@@ -191,6 +195,11 @@ func (in *Info) lifecycle(event []byte) {
 		in.Problems.NoEnd = false
 		in.Verdict = in.redactor.String(unescape(v.Get("verdict").Inner()))
 		in.Closing = in.redactor.String(unescape(v.Get("summary").Inner()))
+		clear(in.working)
+	case trace.TypeTurnStart: // before its agent is
+		in.working[unescape(v.Get("agent").Inner())] = true
+	case trace.TypeTurnEnd:
+		delete(in.working, unescape(v.Get("agent").Inner()))
 	case trace.TypeMeta:
 		in.DiscussionID = cmp.Or(unescape(v.Get("discussion_id").Inner()), in.DiscussionID)
 	case trace.TypePrompt:
@@ -228,6 +237,7 @@ func (in *Info) finish() {
 		if !l.wanted {
 			continue
 		}
+		l.Working = in.working[l.Lane]
 		if l.decoded == nil && l.account == nil && len(l.calls) > 0 {
 			l.account = newAccount(l, in.prices) // an agent with an unknown dialect
 		}

@@ -177,6 +177,9 @@ func (s *Server) directory(id string) (location, error) {
 // tracePath finds the file of a trace id: the id of a trace outside of run directories, or that of
 // a run directory and the file's name in it. Files that agents wrote are not served.
 func (s *Server) tracePath(id string) (traceFile, error) {
+	if s.threads != nil {
+		return s.threads.trace(id)
+	}
 	dir, name, inside := strings.Cut(id, "/")
 	if !inside {
 		_, traces := s.locations()

@@ -34,6 +34,7 @@ type topics struct {
 	List        bool     `json:"list"`        // the entries of the list of experiments
 	Experiments []string `json:"experiments"` // ids of run directories
 	Traces      []string `json:"traces"`
+	Threads     []string `json:"threads"` // ids of threads; allThreads is their list
 }
 
 // streams are the open streams of events, by their ids.
@@ -51,11 +52,14 @@ type stream struct {
 
 	mu     sync.Mutex
 	wanted topics
+	news   map[string]bool // threads that have changed since the last look
+	kick   chan struct{}   // has room for one: something may be worth a look
 
-	entries map[string][]byte
-	listAt  time.Time
-	runs    map[string]*watchedRun
-	traces  map[string]*watchedTrace
+	entries  map[string][]byte
+	listAt   time.Time
+	runs     map[string]*watchedRun
+	traces   map[string]*watchedTrace
+	followed map[string]bool // threads of which the pages have heard
 }
 
 // events streams what changes until the browser goes away. The stream's first event is its id, with
@@ -71,13 +75,19 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	st := &stream{
-		server:  s,
-		w:       w,
-		control: http.NewResponseController(w),
-		wanted:  wanted,
-		entries: map[string][]byte{},
-		runs:    map[string]*watchedRun{},
-		traces:  map[string]*watchedTrace{},
+		server:   s,
+		w:        w,
+		control:  http.NewResponseController(w),
+		wanted:   wanted,
+		entries:  map[string][]byte{},
+		runs:     map[string]*watchedRun{},
+		traces:   map[string]*watchedTrace{},
+		news:     map[string]bool{},
+		kick:     make(chan struct{}, 1),
+		followed: map[string]bool{},
+	}
+	if s.threads != nil {
+		defer s.threads.bridge.Watch(st.threadsChanged)()
 	}
 	id, err := s.streams.add(st)
 	if err != nil {
@@ -143,8 +153,9 @@ func (s *Server) follow(r *http.Request) (any, error) {
 	if err := json.NewDecoder(r.Body).Decode(&wanted); err != nil {
 		return nil, badRequest("want a list of experiments and traces: " + err.Error())
 	}
-	if len(wanted.Experiments)+len(wanted.Traces) > maxTopics {
-		return nil, conflict(fmt.Sprintf("pages follow more than %d runs and traces", maxTopics), "close some of them")
+	if len(wanted.Experiments)+len(wanted.Traces)+len(wanted.Threads) > maxTopics {
+		return nil, conflict(fmt.Sprintf("pages follow more than %d runs, traces and threads", maxTopics),
+			"close some of them")
 	}
 	s.streams.mu.Lock()
 	st := s.streams.open[r.PathValue("stream")]
@@ -153,8 +164,9 @@ func (s *Server) follow(r *http.Request) (any, error) {
 		return nil, notFound("this stream has ended", "GET /api/events opens another one")
 	}
 	st.mu.Lock()
-	defer st.mu.Unlock()
 	st.wanted = wanted
+	st.mu.Unlock()
+	st.wake()
 	return map[string]int{"version": version}, nil
 }
 
@@ -165,8 +177,14 @@ func (st *stream) run(ctx context.Context, ended <-chan struct{}) {
 		if err := st.look(ctx); err != nil {
 			return
 		}
+	wait:
 		select {
 		case <-ticker.C:
+		case <-st.kick: // threads change too often to look at everything else each time
+			if err := st.lookAtThreads(); err != nil {
+				return
+			}
+			goto wait
 		case <-ctx.Done():
 			return
 		case <-ended:
@@ -210,7 +228,7 @@ func (st *stream) look(ctx context.Context) error {
 			return err
 		}
 	}
-	return nil
+	return st.lookAtThreads()
 }
 
 func (st *stream) send(event string, value any) error {

@@ -22,13 +22,7 @@ func (s *Server) guard(address net.Addr, next http.Handler) http.Handler {
 	_, port, _ := net.SplitHostPort(address.String())
 	cookie := "fit-view-" + port
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		header := w.Header()
-		header.Set("Content-Security-Policy", policy)
-		header.Set("X-Content-Type-Options", "nosniff")
-		header.Set("Referrer-Policy", "no-referrer")
-		header.Set("Cross-Origin-Opener-Policy", "same-origin")
-		header.Set("Cross-Origin-Resource-Policy", "same-origin")
-		header.Set("Cache-Control", "no-cache")
+		setPolicy(w.Header())
 		switch {
 		case !hosts[strings.ToLower(r.Host)] && (!anywhere || r.Host != arrivedAt(r)):
 			refuse(w, r, http.StatusForbidden, "this server does not answer to the host "+quote(r.Host))
@@ -45,6 +39,16 @@ func (s *Server) guard(address net.Addr, next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 		}
 	})
+}
+
+// setPolicy sets what pages may do.
+func setPolicy(header http.Header) {
+	header.Set("Content-Security-Policy", policy)
+	header.Set("X-Content-Type-Options", "nosniff")
+	header.Set("Referrer-Policy", "no-referrer")
+	header.Set("Cross-Origin-Opener-Policy", "same-origin")
+	header.Set("Cross-Origin-Resource-Policy", "same-origin")
+	header.Set("Cache-Control", "no-cache")
 }
 
 // maxBody bounds what a page may send.
@@ -93,7 +97,7 @@ func ownOrigin(r *http.Request) bool {
 		return true
 	}
 	parsed, err := url.Parse(origin)
-	return err == nil && parsed.Scheme == "http" && strings.EqualFold(parsed.Host, r.Host)
+	return err == nil && (parsed.Scheme == "http" || parsed.Scheme == "https") && strings.EqualFold(parsed.Host, r.Host)
 }
 
 // ownPost reports whether a request that changes something was sent by our own page.
@@ -110,11 +114,17 @@ func (s *Server) exchange(w http.ResponseWriter, r *http.Request, cookie string)
 			"the token is not that of this server: open the address that fit view printed")
 		return
 	}
+	enter(w, cookie, s.session, false)
+}
+
+// enter sets the cookie with which a browser goes on, and leads it to the page.
+func enter(w http.ResponseWriter, name, value string, secure bool) {
 	http.SetCookie(w, &http.Cookie{
-		Name:     cookie,
-		Value:    s.session,
+		Name:     name,
+		Value:    value,
 		Path:     "/",
 		HttpOnly: true,
+		Secure:   secure,
 		SameSite: http.SameSiteLaxMode,
 	})
 	w.Header().Set("Location", "/")

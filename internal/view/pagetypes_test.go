@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fit-eval/fit/internal/bridge/server"
 	"github.com/fit-eval/fit/internal/judge"
 	"github.com/fit-eval/fit/internal/query"
 	"github.com/fit-eval/fit/internal/report"
@@ -85,6 +86,11 @@ func newTypeWriter() *typeWriter {
 		"SkillCase.assertions",
 		"SkillCase.runs",
 		"SkillRun.rows",
+		"ThreadList.threads",
+		"Thread.runs",
+		"ThreadView.posts",
+		"Members.traces",
+		"Members.members",
 	} {
 		never[name] = true
 	}
@@ -154,6 +160,13 @@ func newTypeWriter() *typeWriter {
 			reflect.TypeFor[skilltest.RunRows]():      "SkillRun",
 			reflect.TypeFor[skilltest.Row]():          "SkillRow",
 			reflect.TypeFor[skilltest.Assertion]():    "SkillAssertion",
+			reflect.TypeFor[server.Threads]():         "ThreadList",
+			reflect.TypeFor[server.Thread]():          "Thread",
+			reflect.TypeFor[server.Run]():             "ThreadRun",
+			reflect.TypeFor[server.Post]():            "ThreadPost",
+			reflect.TypeFor[server.View]():            "ThreadView",
+			reflect.TypeFor[query.LaneInfo]():         "Member",
+			reflect.TypeFor[membersAnswer]():          "Members",
 		},
 		written: map[reflect.Type]string{
 			reflect.TypeFor[stats.AtK]():    "{ est: number; lo: number; hi: number } | { error: string }",
@@ -169,6 +182,9 @@ func newTypeWriter() *typeWriter {
 			"GivenPiece.given": `"whole" | "part" | "name" | "absent" | "unknown"`,
 			"DiffLine.sign":    `" " | "+" | "-" | "@" | "\\"`,
 			"AlignedStep.op":   `"match" | "change" | "only-a" | "only-b"`,
+			"Thread.state":     `"open" | "recessed" | "adjourned" | "failed"`,
+			"ThreadPost.role":  `"person" | "agent" | "outcome" | "end" | "notice"`,
+			"ThreadRun.state":  `"queued" | "running" | "paused" | "ended"`,
 			"Block.type":       `"text" | "thinking" | "tool_use" | "image" | "other"`,
 		},
 		used:  map[string]bool{},

@@ -70,6 +70,7 @@ type Server struct {
 	ctx      context.Context // ends with the server, so that streams and work end too
 	end      context.CancelFunc
 	compared *snapshot // of the groups that are compared; nil if none are
+	threads  *threads  // whose pages are served; nil if those of experiments are
 	work     sync.WaitGroup
 	writing  sync.Mutex                        // into a test of a skill
 	made     atomic.Pointer[ledger.SigningKey] // the user's key, if it was made here
@@ -174,7 +175,11 @@ func (s *Server) mux() *http.ServeMux {
 	for name := range s.assets {
 		mux.HandleFunc("GET /"+name, s.asset(name))
 	}
-	for pattern, answer := range s.endpoints() {
+	endpoints := s.endpoints()
+	if s.threads != nil {
+		endpoints = s.threadEndpoints(endpoints)
+	}
+	for pattern, answer := range endpoints {
 		mux.HandleFunc(pattern, s.json(answer))
 	}
 	mux.HandleFunc("GET /api/events", s.events)

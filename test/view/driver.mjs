@@ -6,6 +6,7 @@ import * as pages from "./scenarios/pages.mjs";
 import * as traces from "./scenarios/traces.mjs";
 import * as live from "./scenarios/live.mjs";
 import * as bench from "./scenarios/bench.mjs";
+import * as threads from "./scenarios/threads.mjs";
 import * as walks from "./scenarios/walk.mjs";
 
 // For what does not come at all: a loaded machine takes its time, and figures are measured by make bench-view.
@@ -28,7 +29,7 @@ const without = [
 ];
 // A page is gone before it has got back what compiling it well has cost; figures are those of users' browsers.
 const unoptimised = process.env.FIT_BENCH ? "" : " --no-opt --no-maglev";
-const scenarios = { ...pages, ...traces, ...live, ...bench, ...walks };
+const scenarios = { ...pages, ...traces, ...live, ...bench, ...threads, ...walks };
 const browser = await chromium.launch({
   executablePath: process.argv[2],
   timeout: limit,

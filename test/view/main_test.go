@@ -66,7 +66,12 @@ func fitCommand(t *testing.T, args ...string) *exec.Cmd {
 // serve starts fit view for the given paths and returns the address that it prints.
 func serve(t *testing.T, paths ...string) string {
 	t.Helper()
-	cmd := fitCommand(t, append([]string{"view", "--no-open"}, paths...)...)
+	return firstLine(t, fitCommand(t, append([]string{"view", "--no-open"}, paths...)...))
+}
+
+// firstLine starts a command, which ends with the test, and returns the first line that it prints.
+func firstLine(t *testing.T, cmd *exec.Cmd) string {
+	t.Helper()
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -78,9 +83,9 @@ func serve(t *testing.T, paths ...string) string {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
 		_ = cmd.Wait()
 	})
-	address, err := bufio.NewReader(out).ReadString('\n')
+	line, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil {
-		t.Fatalf("fit view printed no address: %v", err)
+		t.Fatalf("%s printed no address: %v", cmd.Args, err)
 	}
-	return strings.TrimSpace(address)
+	return strings.TrimSpace(line)
 }

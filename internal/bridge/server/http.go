@@ -36,6 +36,7 @@ func (s *Server) routes() *http.ServeMux {
 	mux.HandleFunc("POST /api/threads/{thread}/recess", s.person(s.pause))
 	mux.HandleFunc("POST /api/threads/{thread}/resume", s.person(s.resume))
 	mux.HandleFunc("POST /api/threads/{thread}/stop", s.person(s.stopRun))
+	mux.HandleFunc("POST /api/threads/{thread}/adjourn", s.person(s.adjourn))
 	return mux
 }
 

@@ -17,22 +17,20 @@ type person struct{ tenant, name string }
 func (s *Server) person(make func(*http.Request, person) (any, error)) http.HandlerFunc {
 	return answer(func(r *http.Request) (any, error) {
 		token, sent := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-		var who person
-		err := s.store.reader.QueryRow(`SELECT tenant, person FROM token WHERE hash = ? AND person IS NOT NULL`,
-			hashed(token)).Scan(&who.tenant, &who.name)
-		if !sent || err != nil {
+		tenant, name, known := s.Person(token)
+		if !sent || !known {
 			return nil, &refusal{
 				status:  http.StatusUnauthorized,
 				message: "a person's token is needed; fit bridge invite makes one",
 			}
 		}
-		return make(r, who)
+		return make(r, person{tenant, name})
 	})
 }
 
 func (s *Server) listThreads(_ *http.Request, who person) (any, error) {
 	list, err := s.threads(who.tenant, "")
-	return map[string]any{"threads": list}, err
+	return Threads{Person: who.name, Threads: list}, err
 }
 
 // Written is what a person posts. A thread that is opened has a title.
@@ -157,12 +155,12 @@ func (s *Server) showThread(r *http.Request, who person) (any, error) {
 }
 
 func (s *Server) view(tenant, thread string, after int64) (View, error) {
-	found, err := s.threads(tenant, thread)
-	if err != nil || len(found) == 0 {
-		return View{}, orNoThread(err)
+	found, err := s.Thread(tenant, thread)
+	if err != nil {
+		return View{}, err
 	}
 	posts, err := s.posts(thread, after)
-	return View{found[0], posts, found[0].doing()}, err
+	return View{found, posts, found.doing()}, err
 }
 
 func orNoThread(err error) error {

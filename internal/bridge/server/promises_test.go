@@ -294,7 +294,7 @@ func TestOnlyWhoHoldsATokenIsAnswered(t *testing.T) {
 	thread := p.say("", "Which licence?")
 	first := p.run()
 	other := p.invite("other", "Mallory")
-	for _, path := range []string{"", "/posts", "/recess", "/resume", "/stop"} {
+	for _, path := range []string{"", "/posts", "/recess", "/resume", "/stop", "/adjourn"} {
 		method := http.MethodPost
 		if path == "" {
 			method = http.MethodGet
@@ -388,6 +388,44 @@ func TestPeopleSuspendResumeAndStop(t *testing.T) {
 	view := p.view(thread)
 	check(t, "the run", "stopped", view.Thread.Runs[0].Verdict)
 	check(t, "the end", []string{"Eve stopped the discussion."}, p.posts(thread, "end"))
+	p.idle()
+	p.say(thread, "again")
+	p.run()
+	p.act(thread, "recess")
+	p.act(thread, "stop")
+	if left := p.view(thread).Thread.Trigger; left != nil {
+		t.Errorf("a thread that has ended waits for %+v", left)
+	}
+}
+
+// TestAPersonAdjourns: the run that is live, or a recess whose trigger then never fires, and who
+// asked for the thread hears of it.
+func TestAPersonAdjourns(t *testing.T) {
+	p := open(t)
+	thread := p.say("", "Which licence?")
+	first := p.run()
+	end := recess(harness.Trigger{Kind: harness.TriggerMissingInput, Replies: 1})
+	end.RFCs = []harness.RFC{{Body: "May we use MIT?", Channel: "legal", Agent: "docs", CorrelationID: "rfc_1"}}
+	first.ends(end)
+	asked := p.run()
+	p.act(asked.job.Thread, "adjourn")
+	view := p.view(asked.job.Thread)
+	check(t, "the thread with a live run", []string{"adjourned", "adjourned"},
+		[]string{view.Thread.State, view.Thread.Runs[0].Verdict})
+	second := p.run()
+	check(t, "what the session that asked hears", "Eve adjourned the discussion.",
+		second.job.Resume.HistorySince[0].Text)
+	second.ends(recess(harness.Trigger{Kind: harness.TriggerElapsed, Elapsed: "PT1H"}))
+	p.act(thread, "adjourn")
+	view = p.view(thread)
+	if view.Thread.State != "adjourned" || view.Thread.Trigger != nil || view.Thread.DueAt != 0 {
+		t.Errorf("the thread that was in recess: %+v", view.Thread)
+	}
+	check(t, "its end", "Eve adjourned the discussion.", view.Posts[len(view.Posts)-1].Body)
+	if status, _ := p.ask(p.token, http.MethodPost, "/api/threads/"+thread+"/adjourn", nil, nil); status !=
+		http.StatusConflict {
+		t.Errorf("again: %d", status)
+	}
 	p.idle()
 }
 

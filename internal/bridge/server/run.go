@@ -175,7 +175,8 @@ func (c *change) end(b bearer, t *bridge.Terminal) error {
 	if t.Verdict == harness.VerdictAdjourned {
 		state = stateAdjourned
 	}
-	if err := c.exec(`UPDATE thread SET state = ? WHERE id = ?`, state, b.thread); err != nil {
+	if err := c.exec(`UPDATE thread SET state = ?, trigger = NULL, resume = NULL, due_at = NULL WHERE id = ?`,
+		state, b.thread); err != nil {
 		return err
 	}
 	if next > 0 {

@@ -46,11 +46,13 @@ type Server struct {
 	limits limits
 	kick   chan struct{} // has room for one: something may be due
 
-	mu      sync.Mutex
-	waiting map[string]chan struct{} // by thread; closed at its next change
-	stop    map[string]context.CancelFunc
-	work    sync.WaitGroup
-	closing chan struct{}
+	mu       sync.Mutex
+	waiting  map[string]chan struct{} // by thread; closed at its next change
+	watching map[int]func(threads map[string]bool)
+	watchers int // how many there have been
+	stop     map[string]context.CancelFunc
+	work     sync.WaitGroup
+	closing  chan struct{}
 }
 
 // ErrInUse is a directory that another server has.
@@ -76,12 +78,13 @@ func Open(cfg Config) (*Server, error) {
 		return nil, fmt.Errorf("%s: %w", cfg.Dir, ErrInUse)
 	}
 	s := &Server{
-		cfg:     cfg,
-		lock:    lock,
-		kick:    make(chan struct{}, 1),
-		waiting: map[string]chan struct{}{},
-		stop:    map[string]context.CancelFunc{},
-		closing: make(chan struct{}),
+		cfg:      cfg,
+		lock:     lock,
+		kick:     make(chan struct{}, 1),
+		waiting:  map[string]chan struct{}{},
+		watching: map[int]func(map[string]bool){},
+		stop:     map[string]context.CancelFunc{},
+		closing:  make(chan struct{}),
 	}
 	if s.store, err = openStore(cfg.Dir, s.announce); err != nil {
 		_ = lock.Close()
@@ -143,6 +146,9 @@ func (s *Server) announce(touched map[string]bool, due bool) {
 			close(wait)
 			delete(s.waiting, thread)
 		}
+	}
+	for _, tell := range s.watching {
+		tell(touched)
 	}
 	s.mu.Unlock()
 	if due {

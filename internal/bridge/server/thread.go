@@ -42,6 +42,12 @@ type Thread struct {
 	Last      int64            `json:"last"` // the number of its last post
 }
 
+// Threads is what people see of all threads.
+type Threads struct {
+	Person  string   `json:"person"` // who asks
+	Threads []Thread `json:"threads"`
+}
+
 // Run is what people see of a run.
 type Run struct {
 	ID        string  `json:"id"`
@@ -272,8 +278,11 @@ func (s *Server) runsOf(thread string) ([]Run, error) {
 	return runs, rows.Err()
 }
 
-// maxPosts is how many posts one answer has.
-const maxPosts = 200
+// How many posts one answer has, and how much text, at most.
+const (
+	maxPosts     = 200
+	maxPostBytes = 4 << 20
+)
 
 // posts returns the posts of a thread after a number.
 func (s *Server) posts(thread string, after int64) ([]Post, error) {
@@ -284,11 +293,12 @@ func (s *Server) posts(thread string, after int64) ([]Post, error) {
 	}
 	defer rows.Close()
 	list := []Post{}
-	for rows.Next() {
+	for size := 0; size < maxPostBytes && rows.Next(); {
 		var p Post
 		if err := rows.Scan(&p.N, &p.Role, &p.Author, &p.Body, &p.At, &p.Run); err != nil {
 			return nil, err
 		}
+		size += len(p.Body)
 		list = append(list, p)
 	}
 	return list, rows.Err()

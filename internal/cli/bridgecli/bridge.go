@@ -14,16 +14,17 @@ import (
 	"github.com/fit-eval/fit/internal/atomicfile"
 	"github.com/fit-eval/fit/internal/bridge/server"
 	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/session"
 )
 
 // New returns the command fit bridge.
-func New(con *console.Console) *cobra.Command {
+func New(con *console.Console, dialects session.Dialects) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "bridge",
 		Short: "Serve threads in which people follow discussions of agents",
 		Args:  cobra.NoArgs,
 	}
-	command.AddCommand(newServe(con), newInvite(con), newPost(con), newRead(con))
+	command.AddCommand(newServe(con, dialects), newInvite(con), newPost(con), newRead(con))
 	return command
 }
 

@@ -18,6 +18,9 @@ import (
 
 	"github.com/fit-eval/fit/internal/bridge/server"
 	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/view"
+	"github.com/fit-eval/fit/redact"
+	"github.com/fit-eval/fit/session"
 )
 
 // serveOptions are the flags of fit bridge serve.
@@ -30,7 +33,7 @@ type serveOptions struct {
 	discuss             []string
 }
 
-func newServe(con *console.Console) *cobra.Command {
+func newServe(con *console.Console, dialects session.Dialects) *cobra.Command {
 	opts := serveOptions{runs: console.Count{Value: 4, Min: 1}, limit: console.Span{Value: 5 * time.Hour}}
 	command := &cobra.Command{
 		Use:   "serve [-- FLAGS OF fit-harness discuss]",
@@ -41,7 +44,8 @@ lead while it runs, or end the recess in which it waits. The threads, and what i
 a bridge that was killed continues where it was, with its runs.
 
 The address of the bridge's owner is printed and written to owner.url in that directory, private to its owner: it holds
-a token. The bridge listens on the loopback interface; on any other it needs a certificate. Set the model's address for
+a token. Open it in a browser to read the threads live, post in them, suspend and resume their discussions, and see
+what the agents do. The bridge listens on the loopback interface; on any other it needs a certificate. Set the model's address for
 runs with FIT_MODEL_URL.`,
 		Example: `  fit bridge serve -- --agent-profiles security,docs --max-cost-usd 2 --timeout 20m
   fit bridge serve --dispatch './start-my-workflow.sh'
@@ -51,7 +55,7 @@ runs with FIT_MODEL_URL.`,
 			if dash := command.ArgsLenAtDash(); len(args) > 0 && dash != 0 {
 				return console.Usagef("%q: flags of fit-harness discuss stand after --", args[0])
 			}
-			return serve(command.Context(), con, &opts)
+			return serve(command.Context(), con, dialects, &opts)
 		},
 	}
 	flags := command.Flags()
@@ -68,7 +72,7 @@ runs with FIT_MODEL_URL.`,
 	return command
 }
 
-func serve(ctx context.Context, con *console.Console, opts *serveOptions) error {
+func serve(ctx context.Context, con *console.Console, dialects session.Dialects, opts *serveOptions) error {
 	dir, err := directory(con, opts.dir)
 	if err != nil {
 		return err
@@ -100,20 +104,33 @@ func serve(ctx context.Context, con *console.Console, opts *serveOptions) error 
 	if err != nil {
 		return console.Exit(console.ExitIncomplete, err)
 	}
+	pages, err := view.NewThreadPages(
+		view.Config{
+			Dialects: dialects,
+			Prices:   con.Prices(),
+			Redactor: redact.New(redact.Config{Environ: con.Environ}),
+		},
+		view.Bridge{Server: bridge, Address: address, Trace: func(tenant, run string) string {
+			trace, _ := d.files(server.Job{Tenant: tenant, Run: run})
+			return trace
+		}})
+	if err != nil {
+		return errors.Join(console.Usagef("--public: %w", err), bridge.Close())
+	}
 	token, err := owner(con, dir, address)
 	if err != nil {
 		return errors.Join(err, bridge.Close())
 	}
 	fmt.Fprintln(con.Stdout, personURL(address, token))
-	return answer(ctx, bridge, listener)
+	return errors.Join(answer(ctx, bridge, pages, listener), pages.Close())
 }
 
 // answer serves until the context ends.
-func answer(ctx context.Context, bridge *server.Server, listener net.Listener) error {
+func answer(ctx context.Context, bridge *server.Server, pages http.Handler, listener net.Listener) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	web := &http.Server{
-		Handler:           bridge.Handler(),
+		Handler:           pages,
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,

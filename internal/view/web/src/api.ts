@@ -27,6 +27,12 @@ const block = document.getElementById("fit-data");
 /** What an exported file holds; null when a server is there. */
 export const frozen: Frozen | null = block ? (JSON.parse(block.textContent ?? "{}") as Frozen) : null;
 
+/** Whether a bridge serves the pages: they are about its threads then. */
+export const onBridge = document.getElementById("app")?.dataset.threads !== undefined;
+
+/** The command that serves the pages. */
+export const command = onBridge ? "fit bridge serve" : "fit view";
+
 /** Builds an address whose parameters stand in the order given; empty ones are left out. */
 export function url(path: string, params: [string, string | number | undefined][] = []): string {
   const list = params.filter(([, value]) => value !== undefined && value !== "");
@@ -41,7 +47,7 @@ export async function api<T>(address: string, init?: RequestInit): Promise<T> {
     response = await fetch(address, init);
   } catch (e) {
     if ((e as Error).name === "AbortError") throw e;
-    throw new Failure(0, "fit view does not answer", "start it again, and reload this page");
+    throw new Failure(0, `${command} does not answer`, "start it again, and reload this page");
   }
   if (response.ok) return (await response.json()) as T;
   throw await failure(response);
@@ -52,7 +58,7 @@ async function failure(response: Response): Promise<Failure> {
     const { error } = (await response.json()) as { error: { message: string; hint?: string } };
     return new Failure(response.status, error.message, error.hint);
   } catch {
-    const hint = response.status === 401 ? "open the address that fit view printed" : "";
+    const hint = response.status === 401 ? `open the address that ${command} printed` : "";
     return new Failure(response.status, `the server answered ${response.status}`, hint);
   }
 }

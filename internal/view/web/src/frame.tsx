@@ -2,7 +2,7 @@
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { signal } from "@preact/signals";
-import { frozen } from "./api";
+import { command, frozen } from "./api";
 import { absolute, count } from "./format";
 import { bindings, helpOpen } from "./keys";
 import { connected } from "./live";
@@ -43,7 +43,7 @@ export function Bar(props: { crumbs: Crumb[]; children?: ComponentChildren }): J
       </div>
       {!connected.value && (
         <p class="gone" role="alert">
-          fit view does not answer, so this page no longer changes. Start it again, and open the address that it prints.
+          {command} does not answer, so this page no longer changes. Start it again, and open the address that it prints.
         </p>
       )}
     </header>

@@ -1,15 +1,19 @@
 // One stream of events for all pages of a browser: it follows what any of them wants, and is closed when none wants
 // anything. It runs in a shared worker, and in the page itself where a browser has none.
 
-/** What a page follows: the list, and run directories and traces by their ids. */
+/** What a page follows: the list, and run directories, traces and threads by their ids. */
 export interface Topic {
   list?: boolean;
   experiment?: string;
   trace?: string;
+  thread?: string;
 }
 
+/** The id of the topic that something belongs to. */
+type Named = Omit<Topic, "list">;
+
 /** What a page hears: an event by its name, or whether the server answers. */
-export type News = { event: string; data: { experiment?: string; trace?: string } } | { connected: boolean };
+export type News = { event: string; data: Named } | { connected: boolean };
 
 /** What a page says: what it follows now, under a number of its own; nothing when it has ended. */
 export interface Wish {
@@ -22,7 +26,7 @@ interface Follower {
   tell: (news: News) => void;
 }
 
-const events = ["experiment", "watching", "status", "cells", "report", "trace"];
+const events = ["experiment", "watching", "status", "cells", "report", "trace", "thread"];
 const retryMs = 2000;
 
 export class Hub {
@@ -72,12 +76,15 @@ export class Hub {
     });
     for (const event of events) {
       source.addEventListener(event, (e) => {
-        const data = JSON.parse((e as MessageEvent<string>).data) as { experiment?: string; trace?: string };
-        if (event === "watching") this.first.set(JSON.stringify({ experiment: data.experiment }), { event, data });
-        if (event === "trace") this.first.set(JSON.stringify({ trace: data.trace }), { event, data });
-        this.tell({ event, data }, (t) =>
-          event === "experiment" ? t.list === true : data.trace !== undefined ? t.trace === data.trace : t.experiment === data.experiment,
-        );
+        const data = JSON.parse((e as MessageEvent<string>).data) as Named;
+        const { experiment, trace, thread } = data;
+        if (event === "watching") this.first.set(JSON.stringify({ experiment }), { event, data });
+        if (event === "trace" || event === "thread") this.first.set(JSON.stringify({ trace, thread }), { event, data });
+        this.tell({ event, data }, (t) => {
+          if (event === "experiment") return t.list === true;
+          if (thread !== undefined) return t.thread === thread;
+          return trace !== undefined ? t.trace === trace : t.experiment === experiment;
+        });
       });
     }
   }
@@ -94,6 +101,7 @@ export class Hub {
       list: topics.some((t) => t.list),
       experiments: some(topics.map((t) => t.experiment)),
       traces: some(topics.map((t) => t.trace)),
+      threads: some(topics.map((t) => t.thread)),
     });
     const stream = this.stream;
     if (!stream || body === this.told) return;

@@ -1,5 +1,5 @@
 import { render, type JSX } from "preact";
-import { frozen } from "./api";
+import { frozen, onBridge } from "./api";
 import { applyTheme, Bar, Help, Origin } from "./frame";
 import { listenToKeys } from "./keys";
 import { CellPage } from "./pages/cell";
@@ -8,6 +8,8 @@ import { ExperimentsPage } from "./pages/experiments";
 import { LabelsPage } from "./pages/labels";
 import { SideBySidePage } from "./pages/align";
 import { SkillPage } from "./pages/skill";
+import { ThreadPage } from "./pages/thread";
+import { ThreadsPage } from "./pages/threads";
 import { TracePage } from "./pages/trace";
 import { VersusPage } from "./pages/versus";
 import { followAddress, parts, place } from "./router";
@@ -15,6 +17,7 @@ import { Empty, Page } from "./ui";
 import "./styles/base.css";
 import "./styles/pages.css";
 import "./styles/trace.css";
+import "./styles/thread.css";
 
 function App(): JSX.Element {
   return (
@@ -26,10 +29,11 @@ function App(): JSX.Element {
   );
 }
 
-// Addresses: / · /x/ID · /x/ID/TASK/ARM/RUN · /versus/ID · /skill/ID · /labels/ID · /trace/T · /align/T/U.
+// Addresses: / · /x/ID · /x/ID/TASK/ARM/RUN · /versus/ID · /skill/ID · /labels/ID · /trace/T · /align/T/U;
+// of a bridge: / · /thread/ID · /trace/RUN.
 function Current(): JSX.Element {
   const [kind, id, ...rest] = parts(place.value.path);
-  if (kind === undefined) return <ExperimentsPage />;
+  if (kind === undefined) return onBridge ? <ThreadsPage /> : <ExperimentsPage />;
   if (id !== undefined) {
     switch (kind) {
       case "x":
@@ -41,6 +45,8 @@ function Current(): JSX.Element {
         return <SkillPage key={id} id={id} />;
       case "labels":
         return <LabelsPage key={id} id={id} />;
+      case "thread":
+        return <ThreadPage key={id} id={id} />;
       case "trace":
         return <TracePage key={id} trace={id} />;
       case "align":
@@ -53,7 +59,7 @@ function Current(): JSX.Element {
       <Page title="Not found">
         <Empty title="There is no such page.">
           <p>
-            <a href="#/">All experiments</a>
+            <a href="#/">{onBridge ? "All threads" : "All experiments"}</a>
           </p>
         </Empty>
       </Page>

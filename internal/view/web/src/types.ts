@@ -512,6 +512,26 @@ export interface Lanes {
   lanes: LaneMarks[] | null;
 }
 
+export interface Member {
+  lane: string;
+  dialect?: string;
+  agent?: string;
+  model?: string;
+  turns: number;
+  costUsd: number | null;
+  firstMs?: number;
+  lastMs?: number;
+  working?: boolean;
+}
+
+export interface Members {
+  version: number;
+  run: string;
+  traces: string[];
+  costUsd: number | null;
+  members: Member[];
+}
+
 export interface Message {
   line: number;
   timestampMs?: number;
@@ -776,6 +796,49 @@ export interface Status {
   running: RunningCell[] | null;
 }
 
+export interface Thread {
+  id: string;
+  title: string;
+  state: "open" | "recessed" | "adjourned" | "failed";
+  createdAt: number;
+  askedIn?: string;
+  trigger?: { kind: string; replies?: number; signal?: string; elapsed?: string };
+  dueAt?: number;
+  costUsd: number;
+  runs: ThreadRun[];
+  last: number;
+}
+
+export interface ThreadList {
+  person: string;
+  threads: Thread[];
+}
+
+export interface ThreadPost {
+  n: number;
+  role: "person" | "agent" | "outcome" | "end" | "notice";
+  author: string;
+  body: string;
+  at: number;
+  run?: string;
+}
+
+export interface ThreadRun {
+  id: string;
+  state: "queued" | "running" | "paused" | "ended";
+  startedAt?: number;
+  endedAt?: number;
+  verdict?: string;
+  costUsd: number;
+  url?: string;
+}
+
+export interface ThreadView {
+  thread: Thread;
+  posts: ThreadPost[];
+  doing: string;
+}
+
 export interface ToolTime {
   lane: string;
   name: string;
@@ -831,7 +894,7 @@ export interface TraceOverview {
   cell: CellId | null;
   verdict?: string;
   given?: Given;
-  overview: { metadata: { timestamp: string | null; sessionId: string | null; model: string | null; claudeCodeVersion: string | null; tools: unknown; permissionMode: string | null }; summary: { result: string; isError: boolean; totalCostUsd: number | null; durationMs: number; numTurns: number; tokenUsage: { inputTokens: number; outputTokens: number; cacheReadInputTokens: number; cacheCreationInputTokens: number } | null; modelUsage: unknown }; turnCount: number; resultEventTurns: number | null; turnPopulations: { turnCount: string; resultEventTurns: string }; tools: { tool: string; count: number }[] | null; taskPrompt: string | null; verdict?: string; closing?: string; discussionId?: string; turns: number; lanes: { lane: string; dialect?: string; agent?: string; model?: string; turns: number; costUsd: number | null; firstMs?: number; lastMs?: number }[] | null; problems: { skippedLines: number; torn?: boolean; noEnd?: boolean; brokenBlocks?: number; droppedDeltas?: number; first?: { line: number; reason: string }[] } } | null;
+  overview: { metadata: { timestamp: string | null; sessionId: string | null; model: string | null; claudeCodeVersion: string | null; tools: unknown; permissionMode: string | null }; summary: { result: string; isError: boolean; totalCostUsd: number | null; durationMs: number; numTurns: number; tokenUsage: { inputTokens: number; outputTokens: number; cacheReadInputTokens: number; cacheCreationInputTokens: number } | null; modelUsage: unknown }; turnCount: number; resultEventTurns: number | null; turnPopulations: { turnCount: string; resultEventTurns: string }; tools: { tool: string; count: number }[] | null; taskPrompt: string | null; verdict?: string; closing?: string; discussionId?: string; turns: number; lanes: Member[] | null; problems: { skippedLines: number; torn?: boolean; noEnd?: boolean; brokenBlocks?: number; droppedDeltas?: number; first?: { line: number; reason: string }[] } } | null;
   cost: unknown;
   stats: { totals: unknown; modelUsage: unknown; divergence: { field: string; perMessageSum: number; resultEventSum: number } | null } | null;
 }

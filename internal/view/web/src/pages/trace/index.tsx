@@ -1,7 +1,7 @@
 // One trace: its facts on a line, who asked whom, and the transcript.
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import { frozen, useApi, url } from "../../api";
+import { frozen, onBridge, useApi, url } from "../../api";
 import { Chart, sequence, type Arrow } from "../../charts";
 import { bytes, count, cutMiddle, duration, money, visible } from "../../format";
 import { Bar, type Crumb } from "../../frame";
@@ -21,6 +21,8 @@ export function TracePage(props: { trace: string }): JSX.Element {
   const experiment = useApi<ExperimentDetail>(data?.experiment ? url(`experiments/${encodeURIComponent(data.experiment)}`) : null).data?.experiment;
   if (data?.experiment) crumbs.push({ text: experiment?.name ?? "experiment", to: ["x", data.experiment] });
   if (data?.cell) crumbs.push({ text: `${data.cell.task} ▸ ${data.cell.arm} ▸ run ${data.cell.run}`, to: ["x", data.experiment, data.cell.task, data.cell.arm, data.cell.run] });
+  const thread = onBridge ? data?.overview?.discussionId : "";
+  if (thread) crumbs.push({ text: "thread", to: ["thread", thread] });
   const name = data?.name ?? props.trace.split("/").pop() ?? "trace";
   crumbs.push({ text: name });
   return (
