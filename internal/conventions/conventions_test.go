@@ -81,7 +81,8 @@ var layers = map[string][]string{
 	},
 	"notes": {"ledger"},
 	"view": {
-		"bridge", "experiment", "experiment/control", "evidence", "gateway/calls", "judge", "ledger", "notes", "price", "query",
+		"bridge",
+		"experiment", "experiment/control", "evidence", "gateway/calls", "judge", "ledger", "notes", "price", "query",
 		"redact",
 		"report", "report/failure", "report/forecast", "report/results", "report/skilltest", "report/versus", "session",
 		"stats", "trace",
