@@ -49,7 +49,7 @@ lint: $(GOLANGCI)
 # The first layer: packages whose tests start no program, so that a mistake in them shows within two minutes. A convention checks the list.
 # Those whose goroutines share something are tested with the race detector; readers of files and streams, and arithmetic, are tested as they are
 # built for users, because the detector would make them up to ten times slower.
-PURE_RACE  := internal/bridge internal/bridge/server internal/cli/console internal/egress internal/github internal/jsonlines internal/memo internal/retry \
+PURE_RACE  := internal/bridge internal/bridge/channel internal/bridge/server internal/cli/console internal/egress internal/github internal/jsonlines internal/memo internal/retry \
 	internal/scratch internal/gateway/calls internal/model internal/model/wire internal/query/export internal/query/sql ledger trace
 PURE_PLAIN := internal/atomicfile internal/display internal/document internal/evidence internal/jsonenc internal/jsontape internal/lazyregexp \
 	internal/profile internal/render internal/report internal/report/failure internal/report/versus internal/skill internal/treatment price redact session stats

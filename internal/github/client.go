@@ -1,6 +1,7 @@
 package github
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -9,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -65,7 +67,7 @@ func (e *apiError) Error() string {
 	case e.Status == http.StatusUnauthorized:
 		text += " (is the token still valid?)"
 	case e.Status == http.StatusForbidden, e.Status == http.StatusNotFound:
-		text += " (does the token have access to the actions of this repository?)"
+		text += " (does the token have access to this in the repository?)"
 	}
 	return text
 }
@@ -96,7 +98,7 @@ func (c *Client) Runs(ctx context.Context, since time.Time) ([]Run, error) {
 		values.Set("created", ">="+since.UTC().Format(time.RFC3339))
 	}
 	var all []Run
-	err := c.pages(ctx, "actions/runs", values, func(body []byte) error {
+	err := c.pages(ctx, "actions/runs", values, maxPages, func(body []byte) error {
 		var page struct {
 			Runs []Run `json:"workflow_runs"`
 		}
@@ -111,7 +113,7 @@ func (c *Client) Runs(ctx context.Context, since time.Time) ([]Run, error) {
 func (c *Client) Artifacts(ctx context.Context, run int64) ([]Artifact, error) {
 	var all []Artifact
 	err := c.pages(ctx, fmt.Sprintf("actions/runs/%d/artifacts", run), url.Values{"per_page": {strconv.Itoa(pageSize)}},
-		func(body []byte) error {
+		maxPages, func(body []byte) error {
 			var page struct {
 				Artifacts []Artifact `json:"artifacts"`
 			}
@@ -150,9 +152,10 @@ func (c *Client) copyTo(ctx context.Context, path string, w io.Writer, limit int
 	return nil
 }
 
+func (c *Client) base() string { return strings.TrimSuffix(cmp.Or(c.Base, defaultBase), "/") }
+
 func (c *Client) url(path string, values url.Values) string {
-	base := strings.TrimSuffix(cmp.Or(c.Base, defaultBase), "/")
-	full := fmt.Sprintf("%s/repos/%s/%s/%s", base, url.PathEscape(c.Repository.Owner),
+	full := fmt.Sprintf("%s/repos/%s/%s/%s", c.base(), url.PathEscape(c.Repository.Owner),
 		url.PathEscape(c.Repository.Name), path)
 	if len(values) > 0 {
 		full += "?" + values.Encode()
@@ -161,9 +164,11 @@ func (c *Client) url(path string, values url.Values) string {
 }
 
 // pages follows the links from page to page.
-func (c *Client) pages(ctx context.Context, path string, values url.Values, take func(body []byte) error) error {
+func (c *Client) pages(
+	ctx context.Context, path string, values url.Values, limit int, take func(body []byte) error,
+) error {
 	next := c.url(path, values)
-	for range maxPages {
+	for range limit {
 		body, link, err := c.page(ctx, next)
 		if err != nil {
 			return err
@@ -226,7 +231,7 @@ func (c *Client) get(ctx context.Context, address string, bounded bool) (*http.R
 	var response *http.Response
 	//nolint:bodyclose // failure closes it; the caller closes a good one
 	err := policy.Do(ctx, func(int) (err error) {
-		if response, err = c.once(ctx, address, bounded); err != nil {
+		if response, err = c.once(ctx, http.MethodGet, address, nil, bounded); err != nil {
 			return retry.Later(fmt.Errorf("GitHub cannot be reached: %w", err), retry.Unasked)
 		}
 		if response.StatusCode >= 300 {
@@ -240,12 +245,14 @@ func (c *Client) get(ctx context.Context, address string, bounded bool) (*http.R
 	return response, nil
 }
 
-func (c *Client) once(ctx context.Context, address string, bounded bool) (*http.Response, error) {
+func (c *Client) once(
+	ctx context.Context, method, address string, content []byte, bounded bool,
+) (*http.Response, error) {
 	cancel := context.CancelFunc(func() {})
 	if bounded {
 		ctx, cancel = context.WithTimeout(ctx, cmp.Or(c.Timeout, 30*time.Second))
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	request, err := http.NewRequestWithContext(ctx, method, address, bytes.NewReader(content))
 	if err != nil {
 		cancel()
 		return nil, err
@@ -253,9 +260,15 @@ func (c *Client) once(ctx context.Context, address string, bounded bool) (*http.
 	request.Header.Set("Authorization", "Bearer "+c.Token)
 	request.Header.Set("Accept", "application/vnd.github+json")
 	request.Header.Set("X-GitHub-Api-Version", "2022-11-28")
-	request.Header.Set("User-Agent", "fit-trace")
+	request.Header.Set("User-Agent", "fit")
+	if content != nil {
+		request.Header.Set("Content-Type", "application/json")
+	}
 	client := *c.http()
 	client.CheckRedirect = keepToken
+	if method != http.MethodGet { // a redirect would make it one, whose answer says nothing of what was asked
+		client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	}
 	response, err := client.Do(request)
 	if err != nil {
 		cancel()
@@ -303,7 +316,7 @@ func (c *Client) failure(response *http.Response, address string) error {
 	body, _ := io.ReadAll(io.LimitReader(response.Body, errorBody)) // whatever there is helps
 	_ = response.Body.Close()
 	failed := &apiError{Status: response.StatusCode, Path: pathOf(address), Message: messageOf(body)}
-	if pause, limited := c.rateLimit(response); limited {
+	if pause, limited := c.rateLimit(response, failed.Message); limited {
 		failed.LimitedFor = pause
 		return retry.Later(failed, max(pause, time.Second))
 	}
@@ -314,7 +327,7 @@ func (c *Client) failure(response *http.Response, address string) error {
 }
 
 // rateLimit reports whether a request came too early, and how long to wait.
-func (c *Client) rateLimit(response *http.Response) (time.Duration, bool) {
+func (c *Client) rateLimit(response *http.Response, message string) (time.Duration, bool) {
 	tooMany := response.StatusCode == http.StatusTooManyRequests
 	if !tooMany && response.StatusCode != http.StatusForbidden {
 		return 0, false
@@ -328,8 +341,23 @@ func (c *Client) rateLimit(response *http.Response) (time.Duration, bool) {
 			return time.Unix(reset, 0).Sub(c.now()), true
 		}
 	}
+	if limited(message) {
+		return secondaryPause, true
+	}
 	return 10 * time.Second, tooMany
 }
+
+// limited reports whether a message is about too many requests. Answers that have it may say so in
+// no other way.
+func limited(message string) bool {
+	message = strings.ToLower(message)
+	return slices.ContainsFunc([]string{"rate limit", "abuse detection", "submitted too quickly"},
+		func(words string) bool { return strings.Contains(message, words) })
+}
+
+// secondaryPause is how long to wait, at least, after a request for which there were too many
+// others in a short time, where the answer does not say.
+const secondaryPause = time.Minute
 
 func (c *Client) now() time.Time {
 	if c.Now != nil {

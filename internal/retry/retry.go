@@ -56,6 +56,12 @@ func (e laterError) Unwrap() error { return e.error }
 // or Unasked.
 func Later(err error, asked time.Duration) error { return laterError{err, asked} }
 
+// MayPass reports whether Later has marked an error, and the pause that the server asked for.
+func MayPass(err error) (asked time.Duration, ok bool) {
+	later, ok := errors.AsType[laterError](err)
+	return later.asked, ok
+}
+
 // Do calls try with the number of the attempt, counted from 1, until it succeeds, fails with an
 // error that Later has not marked, or the retries are used up. It returns the last error without
 // its mark, or the cause of the context's end.

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/fit-eval/fit/internal/bridge"
+	"github.com/fit-eval/fit/internal/harness"
 	"github.com/fit-eval/fit/internal/jsonenc"
 )
 
@@ -28,6 +30,7 @@ func (s *Server) routes() *http.ServeMux {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /health", answer(health))
 	mux.HandleFunc("POST /api/callback/{tenant}/{token}", answer(s.callback))
+	mux.HandleFunc("GET /api/callback/{tenant}/{token}", answer(s.assign))
 	mux.HandleFunc("GET /api/inbox/{tenant}/{run}/{token}", answer(s.inbox))
 	mux.HandleFunc("GET /api/threads", s.person(s.listThreads))
 	mux.HandleFunc("POST /api/threads", s.person(s.newThread))
@@ -110,6 +113,31 @@ func (s *Server) callback(r *http.Request) (any, error) {
 		return err
 	})
 	return result, err
+}
+
+// assignment is what a run that is held elsewhere needs to begin.
+type assignment struct {
+	CorrelationID string                 `json:"correlation_id"`
+	DiscussionID  string                 `json:"discussion_id"`
+	Prompt        string                 `json:"prompt"`
+	Resume        *harness.ResumeContext `json:"resume_context"`
+}
+
+// assign answers a run that asks what it is about.
+func (s *Server) assign(r *http.Request) (any, error) {
+	var a assignment
+	var resume sql.NullString
+	err := s.store.reader.QueryRow(`SELECT run.id, run.thread, run.task, run.resume FROM token
+		JOIN run ON run.id = token.run WHERE token.hash = ? AND token.tenant = ? AND run.state <> ?`,
+		hashed(r.PathValue("token")), r.PathValue("tenant"), runEnded).
+		Scan(&a.CorrelationID, &a.DiscussionID, &a.Prompt, &resume)
+	if err != nil {
+		return nil, errNoToken
+	}
+	if resume.Valid {
+		err = json.Unmarshal([]byte(resume.String), &a.Resume)
+	}
+	return a, err
 }
 
 // inbox answers with what people wrote after a seq: immediately if they did, otherwise when they

@@ -13,7 +13,12 @@ const longestRest = 10 * time.Second
 
 // Serve starts what is due until the context ends, and returns when no run is in hand.
 func (s *Server) Serve(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
 	defer s.work.Wait()
+	defer cancel()
+	for i, channel := range s.cfg.Channels {
+		s.work.Go(func() { s.deliver(ctx, channel, s.mail[i]) })
+	}
 	for {
 		next, err := s.startDue(ctx)
 		if err != nil {
@@ -102,7 +107,7 @@ func (s *Server) hold(ctx context.Context, job Job) {
 		s.mu.Lock()
 		delete(s.stop, job.Run)
 		s.mu.Unlock()
-		s.wake()
+		wake(s.kick)
 	})
 }
 

@@ -218,11 +218,12 @@ type Job struct {
 	// person suspended it.
 	Again                 bool
 	CallbackURL, InboxURL string
+	QueuedAt              time.Time
 }
 
 // startDue marks the runs that may begin now as live and returns their jobs, at most so many.
 func (c *change) startDue(room int, address string) ([]Job, error) {
-	rows, err := c.tx.Query(`SELECT run.id, thread.id, thread.tenant, task, run.resume FROM run
+	rows, err := c.tx.Query(`SELECT run.id, thread.id, thread.tenant, task, run.resume, run.created_at FROM run
 		JOIN thread ON thread.id = run.thread WHERE run.state = ? AND not_before <= ? ORDER BY not_before LIMIT ?`,
 		runQueued, c.now.UnixMilli(), room)
 	if err != nil {
@@ -245,7 +246,7 @@ func (c *change) startDue(room int, address string) ([]Job, error) {
 // live returns the jobs of the runs that are live and not in hand: they were when the server was
 // killed.
 func (c *change) live(inHand map[string]bool, room int, address string) ([]Job, error) {
-	rows, err := c.tx.Query(`SELECT run.id, thread.id, thread.tenant, task, run.resume FROM run
+	rows, err := c.tx.Query(`SELECT run.id, thread.id, thread.tenant, task, run.resume, run.created_at FROM run
 		JOIN thread ON thread.id = run.thread WHERE run.state = ? AND dispatched = 0`, runLive)
 	if err != nil {
 		return nil, err
@@ -283,9 +284,11 @@ func scanJobs(rows *sql.Rows) ([]Job, error) {
 	for rows.Next() {
 		var job Job
 		var resume sql.NullString
-		if err := rows.Scan(&job.Run, &job.Thread, &job.Tenant, &job.Task, &resume); err != nil {
+		var queued int64
+		if err := rows.Scan(&job.Run, &job.Thread, &job.Tenant, &job.Task, &resume, &queued); err != nil {
 			return nil, err
 		}
+		job.QueuedAt = time.UnixMilli(queued)
 		if resume.Valid {
 			if err := json.Unmarshal([]byte(resume.String), &job.Resume); err != nil {
 				return nil, err

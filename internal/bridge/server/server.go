@@ -28,6 +28,8 @@ type Config struct {
 	MaxRuns int
 	// RunLimit is how long a run may take until its end is reported; 0 is 5 hours.
 	RunLimit time.Duration
+	// Channels are where posts appear outside.
+	Channels []Channel
 	// Note, if set, is called with what the operator should know.
 	Note func(text string)
 }
@@ -44,7 +46,8 @@ type Server struct {
 	lock   *os.File
 	mux    *http.ServeMux
 	limits limits
-	kick   chan struct{} // has room for one: something may be due
+	kick   chan struct{}   // has room for one: something may be due
+	mail   []chan struct{} // of every channel, the same: something is in its outbox
 
 	mu       sync.Mutex
 	waiting  map[string]chan struct{} // by thread; closed at its next change
@@ -86,9 +89,15 @@ func Open(cfg Config) (*Server, error) {
 		stop:     map[string]context.CancelFunc{},
 		closing:  make(chan struct{}),
 	}
-	if s.store, err = openStore(cfg.Dir, s.announce); err != nil {
+	for range cfg.Channels {
+		s.mail = append(s.mail, make(chan struct{}, 1))
+	}
+	if s.store, err = openStore(cfg.Dir, cfg.Channels, s.announce); err != nil {
 		_ = lock.Close()
 		return nil, fmt.Errorf("%s: %w", cfg.Dir, err)
+	}
+	if err := s.store.change((*change).tryRefused); err != nil {
+		return nil, errors.Join(err, s.Close())
 	}
 	s.mux = s.routes()
 	return s, nil
@@ -118,15 +127,18 @@ func (s *Server) Close() error {
 
 var tenantName = lazyregexp.New(`^[a-z0-9][a-z0-9-]{0,63}$`)
 
+// IsTenant reports whether a text can name a tenant.
+func IsTenant(name string) bool { return tenantName.MatchString(name) }
+
 // Invite makes a token with which a person posts in a tenant's threads.
 func Invite(dir, tenant, person string) (string, error) {
-	if !tenantName.MatchString(tenant) {
+	if !IsTenant(tenant) {
 		return "", fmt.Errorf("the tenant %q must be lower-case letters, digits and dashes", tenant)
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", err
 	}
-	st, err := openStore(dir, func(map[string]bool, bool) {})
+	st, err := openStore(dir, nil, func(news) {})
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", dir, err)
 	}
@@ -138,27 +150,33 @@ func Invite(dir, tenant, person string) (string, error) {
 	return token, errors.Join(err, st.close())
 }
 
-// announce wakes everybody who waits for a change of the threads, and what starts runs.
-func (s *Server) announce(touched map[string]bool, due bool) {
+// announce wakes everybody who waits for a change of the threads, what starts runs, and what sends
+// posts.
+func (s *Server) announce(of news) {
 	s.mu.Lock()
-	for thread := range touched {
+	for thread := range of.touched {
 		if wait := s.waiting[thread]; wait != nil {
 			close(wait)
 			delete(s.waiting, thread)
 		}
 	}
 	for _, tell := range s.watching {
-		tell(touched)
+		tell(of.touched)
 	}
 	s.mu.Unlock()
-	if due {
-		s.wake()
+	if of.due {
+		wake(s.kick)
+	}
+	if of.mailed {
+		for _, kick := range s.mail {
+			wake(kick)
+		}
 	}
 }
 
-func (s *Server) wake() {
+func wake(kick chan struct{}) {
 	select {
-	case s.kick <- struct{}{}:
+	case kick <- struct{}{}:
 	default:
 	}
 }

@@ -8,12 +8,13 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"path/filepath"
 	"time"
 )
 
-// schema is that of version 1. Threads are not a cache: a later version adds to it.
+// schema is that of version 2. Threads are not a cache: a later version adds to it.
 const schema = `
 CREATE TABLE IF NOT EXISTS thread(
   id TEXT PRIMARY KEY, tenant TEXT NOT NULL, title TEXT NOT NULL, state TEXT NOT NULL, created_at INTEGER NOT NULL,
@@ -35,10 +36,20 @@ CREATE INDEX IF NOT EXISTS run_created ON run(thread, created_at);
 CREATE TABLE IF NOT EXISTS inbox(run TEXT NOT NULL, seq INTEGER NOT NULL, n INTEGER NOT NULL, PRIMARY KEY(run, seq));
 CREATE TABLE IF NOT EXISTS token(
   hash TEXT PRIMARY KEY, tenant TEXT NOT NULL, run TEXT, person TEXT, created_at INTEGER NOT NULL);
-PRAGMA user_version = 1;`
+CREATE TABLE IF NOT EXISTS place(
+  thread TEXT NOT NULL, channel TEXT NOT NULL, place TEXT NOT NULL, target TEXT NOT NULL,
+  PRIMARY KEY(thread, channel), UNIQUE(channel, place));
+CREATE TABLE IF NOT EXISTS heard(
+  thread TEXT NOT NULL, key TEXT NOT NULL, n INTEGER NOT NULL, version INTEGER NOT NULL, PRIMARY KEY(thread, key));
+CREATE TABLE IF NOT EXISTS outbox(
+  id INTEGER PRIMARY KEY AUTOINCREMENT, letter TEXT NOT NULL UNIQUE, channel TEXT NOT NULL, thread TEXT NOT NULL,
+  n INTEGER NOT NULL, part INTEGER NOT NULL, at INTEGER NOT NULL, not_before INTEGER NOT NULL,
+  sending INTEGER NOT NULL DEFAULT 0, tries INTEGER NOT NULL DEFAULT 0, refused TEXT);
+CREATE INDEX IF NOT EXISTS outbox_next ON outbox(channel, thread, id) WHERE refused IS NULL;
+PRAGMA user_version = 2;`
 
 // schemaVersion is that of the databases this program reads.
-const schemaVersion = 1
+const schemaVersion = 2
 
 // store is the database. Changes go through one writer, which commits all that wait together:
 // a commit waits for the disk, whatever it holds.
@@ -46,7 +57,8 @@ type store struct {
 	writer, reader *sql.DB
 	changes        chan *pending
 	closing, done  chan struct{}
-	committed      func(touched map[string]bool, due bool)
+	channels       []Channel
+	committed      func(news)
 }
 
 type pending struct {
@@ -54,18 +66,25 @@ type pending struct {
 	err   chan error
 }
 
-// change is one transaction. What it touches is announced when it is on the disk.
+// change is one transaction. Its news is announced when it is on the disk.
 type change struct {
-	tx      *sql.Tx
-	now     time.Time
+	tx       *sql.Tx
+	now      time.Time
+	channels []Channel
+	news
+}
+
+// news is what changes have done.
+type news struct {
 	touched map[string]bool // threads
 	due     bool            // something may have to be started
+	mailed  bool            // something is in an outbox
 }
 
 // together is how many changes are committed at most at a time.
 const together = 256
 
-func openStore(dir string, committed func(touched map[string]bool, due bool)) (*store, error) {
+func openStore(dir string, channels []Channel, committed func(news)) (*store, error) {
 	open := func(pragmas string) (*sql.DB, error) {
 		address := url.URL{Scheme: "file", Opaque: (&url.URL{Path: filepath.Join(dir, "bridge.db")}).EscapedPath()}
 		address.RawQuery = "_pragma=busy_timeout(30000)&_pragma=journal_mode(wal)&_pragma=synchronous(full)" + pragmas
@@ -98,6 +117,7 @@ func openStore(dir string, committed func(touched map[string]bool, due bool)) (*
 		changes:   make(chan *pending, together),
 		closing:   make(chan struct{}),
 		done:      make(chan struct{}),
+		channels:  channels,
 		committed: committed,
 	}
 	go s.write()
@@ -159,10 +179,15 @@ func (s *store) commit(first *pending) {
 		break
 	}
 	results := make([]error, len(batch))
-	touched, due := map[string]bool{}, false
+	all := news{touched: map[string]bool{}}
 	err := s.transact(func(tx *sql.Tx) error {
 		for i, p := range batch {
-			c := &change{tx: tx, now: time.Now(), touched: map[string]bool{}}
+			c := &change{
+				tx:       tx,
+				now:      time.Now(),
+				channels: s.channels,
+				news:     news{touched: map[string]bool{}},
+			}
 			if err := c.exec("SAVEPOINT one"); err != nil {
 				return err
 			}
@@ -172,10 +197,8 @@ func (s *store) commit(first *pending) {
 					return err
 				}
 			} else {
-				due = due || c.due
-				for thread := range c.touched {
-					touched[thread] = true
-				}
+				all.due, all.mailed = all.due || c.due, all.mailed || c.mailed
+				maps.Copy(all.touched, c.touched)
 			}
 			if err := c.exec("RELEASE one"); err != nil {
 				return err
@@ -184,7 +207,7 @@ func (s *store) commit(first *pending) {
 		return nil
 	})
 	if err == nil {
-		s.committed(touched, due)
+		s.committed(all)
 	}
 	for i, p := range batch {
 		if err != nil {

@@ -89,6 +89,7 @@ type newPost struct {
 	run                string
 	seq                *int64 // of a reply
 	key                string // recognises a post that is sent again; empty is a new one
+	channel            string // in which it was written
 }
 
 // openThread makes a thread.
@@ -118,7 +119,7 @@ func (c *change) add(thread string, p newPost) (int64, error) {
 		return 0, err
 	}
 	c.touched[thread] = true
-	return n, nil
+	return n, c.mail(thread, n, p)
 }
 
 // say adds what a person wrote, or what came of a thread opened for comments, and sees to it that

@@ -52,6 +52,7 @@ const licence = `{"scenarios":[
     {"calls":[{"mcp":"orchestration/Adjourn","input":{"verdict":"adjourned","summary":"MIT."}}]},
     {"text":"Over."}]},
   {"name":"alice","when":{"system":"You are Alice"},"turns":[
+    {"calls":[{"bash":"p=$$; while [ $p -gt 1 ]; do tr '\\0' '\\n' < /proc/$p/environ; p=$(sed -n 's/^PPid:.//p' /proc/$p/status); done"}]},
     {"calls":[{"mcp":"orchestration/Answer","input":{"message":"Alice is for MIT."}}]},{"text":"Answered."}]},
   {"name":"bob","when":{"system":"You are Bob"},"turns":[
     {"calls":[{"mcp":"orchestration/Answer","input":{"message":"Bob is for BSD."}}]},{"text":"Answered."}]}]}`
@@ -67,13 +68,20 @@ type bridge struct {
 	t       *testing.T
 	dir     string
 	env     []string
+	flags   []string // of fit bridge serve
+	said    bytes.Buffer
 	process *exec.Cmd
 	address *url.URL
+	// served, if set, is called when the bridge has an address.
+	served func()
 }
 
-func newBridge(t *testing.T) *bridge {
+func newBridge(t *testing.T, adapt func(*bridge)) *bridge {
 	t.Helper()
 	b := &bridge{t: t, dir: t.TempDir()}
+	b.flags = []string{
+		"--max-runs", "8", "--", "--agent", "builtin", "--isolation", "none", "--agent-profiles", "alice,bob",
+	}
 	script, err := scripted.Parse([]byte(licence))
 	if err != nil {
 		t.Fatal(err)
@@ -93,6 +101,9 @@ func newBridge(t *testing.T) *bridge {
 		childVariable + "=1", "GORACE=atexit_sleep_ms=0", "HOME=" + b.dir, "USER=Eve", "PATH=" + os.Getenv("PATH"),
 		"TMPDIR=" + t.TempDir(), "FIT_MODEL_URL=" + model.URL,
 	}
+	if adapt != nil {
+		adapt(b)
+	}
 	b.serve()
 	t.Cleanup(b.kill)
 	return b
@@ -106,13 +117,11 @@ func (b *bridge) serve() {
 		b.t.Fatal(err)
 	}
 	b.process = exec.Command(self)
-	b.process.Args = []string{
-		"fit", "bridge", "serve", "--dir", filepath.Join(b.dir, "bridge"), "--listen", "127.0.0.1:0", "--max-runs", "8",
-		"--", "--agent", "builtin", "--isolation", "none", "--agent-profiles", "alice,bob",
-	}
+	b.process.Args = append([]string{
+		"fit", "bridge", "serve", "--dir", filepath.Join(b.dir, "bridge"), "--listen", "127.0.0.1:0",
+	}, b.flags...)
 	b.process.Dir, b.process.Env = b.dir, b.env
-	var said bytes.Buffer
-	b.process.Stderr = &said
+	b.process.Stderr = &b.said
 	out, err := b.process.StdoutPipe()
 	if err != nil {
 		b.t.Fatal(err)
@@ -123,10 +132,13 @@ func (b *bridge) serve() {
 	line, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil {
 		_ = b.process.Wait()
-		b.t.Fatalf("the bridge printed no address: %v\n%s", err, said.String())
+		b.t.Fatalf("the bridge printed no address: %v\n%s", err, b.said.String())
 	}
 	if b.address, err = url.Parse(strings.TrimSpace(line)); err != nil {
 		b.t.Fatal(err)
+	}
+	if b.served != nil {
+		b.served()
 	}
 }
 
@@ -227,7 +239,7 @@ func TestKilledAtRandomStepsNothingIsLostOrDoubled(t *testing.T) {
 			if os.Getenv("FIT_SOAK") != "" {
 				threads, kills = 100, 100 // a run that dies more than ten times is given up
 			}
-			b := newBridge(t)
+			b := newBridge(t, nil)
 			var all []string
 			for range threads {
 				var posted server.Posted
@@ -279,33 +291,37 @@ func TestKilledAtRandomStepsNothingIsLostOrDoubled(t *testing.T) {
 			if done := kills - len(steps); done < 3 {
 				t.Errorf("only %d of %d kills", done, kills)
 			}
-			b.nothingHasAToken(all)
+			b.kill()
+			b.nothingHasAToken(b.written())
 		})
 	}
 }
 
-// nothingHasAToken looks at all that the bridge and its runs have written, but for the owner's
-// address.
-func (b *bridge) nothingHasAToken(threads []string) {
+// written is all that the bridge and its runs have written, but for the owner's address.
+func (b *bridge) written() map[string][]byte {
 	b.t.Helper()
-	files := 0
+	files := map[string][]byte{"standard error": b.said.Bytes()}
 	err := filepath.WalkDir(filepath.Join(b.dir, "bridge"), func(path string, entry os.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || entry.Name() == "owner.url" {
 			return err
 		}
-		content, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		files++
-		for _, part := range []string{b.address.Query().Get("token"), "/api/callback/default/"} {
+		files[path], err = os.ReadFile(path)
+		return err
+	})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return files
+}
+
+// nothingHasAToken looks at all that was written.
+func (b *bridge) nothingHasAToken(written map[string][]byte, secrets ...string) {
+	b.t.Helper()
+	for path, content := range written {
+		for _, part := range append(secrets, b.address.Query().Get("token"), "/api/callback/default/") {
 			if bytes.Contains(content, []byte(part)) {
 				b.t.Errorf("%s holds %q", path, part)
 			}
 		}
-		return nil
-	})
-	if err != nil || files < len(threads) {
-		b.t.Errorf("%d files, %v", files, err)
 	}
 }

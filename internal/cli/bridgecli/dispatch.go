@@ -130,9 +130,12 @@ func (d dispatcher) child(ctx context.Context, job server.Job, args ...string) (
 }
 
 // environ tells a run where its bridge is. The addresses hold a token, so they are on no command
-// line.
+// line. Secrets of the bridge are not for runs.
 func (d dispatcher) environ(job server.Job) []string {
-	return append(slices.Clone(d.con.Environ),
+	environ := slices.DeleteFunc(slices.Clone(d.con.Environ), func(variable string) bool {
+		return strings.HasPrefix(variable, secretVariables)
+	})
+	return append(environ,
 		"CALLBACK_URL="+job.CallbackURL, "INBOX_URL="+job.InboxURL, "CORRELATION_ID="+job.Run)
 }
 

@@ -30,6 +30,7 @@ type serveOptions struct {
 	dispatch            string
 	runs                console.Count
 	limit               console.Span
+	channels            channelOptions
 	discuss             []string
 }
 
@@ -43,12 +44,15 @@ which is a run of fit-harness discuss with the flags after --: its agents, limit
 lead while it runs, or end the recess in which it waits. The threads, and what is due in them, are kept in a directory:
 a bridge that was killed continues where it was, with its runs.
 
+With --github, issues and discussions of GitHub are threads, and with --webhook every post is sent to an address.
+
 The address of the bridge's owner is printed and written to owner.url in that directory, private to its owner: it holds
 a token. Open it in a browser to read the threads live, post in them, suspend and resume their discussions, and see
-what the agents do. The bridge listens on the loopback interface; on any other it needs a certificate. Set the model's address for
-runs with FIT_MODEL_URL.`,
+what the agents do. The bridge listens on the loopback interface; on any other it needs a certificate. Set the
+model's address for runs with FIT_MODEL_URL.`,
 		Example: `  fit bridge serve -- --agent-profiles security,docs --max-cost-usd 2 --timeout 20m
   fit bridge serve --dispatch './start-my-workflow.sh'
+  fit bridge serve --github octo/notes --github-secret-file webhook.secret -- --agent-profiles security,docs
   fit bridge serve --listen 0.0.0.0:4280 --tls-cert bridge.pem --tls-key bridge.key -- --agent-profiles security`,
 		RunE: func(command *cobra.Command, args []string) error {
 			opts.discuss = args
@@ -67,6 +71,7 @@ runs with FIT_MODEL_URL.`,
 	flags.StringVar(&opts.key, "tls-key", "", "`FILE` with the key of the certificate")
 	flags.StringVar(&opts.dispatch, "dispatch", "", "shell command that starts a run elsewhere, instead of "+
 		"fit-harness discuss on this machine")
+	opts.channels.register(flags)
 	flags.Var(&opts.runs, "max-runs", "runs that are live concurrently")
 	flags.Var(&opts.limit, "run-limit", "time within which a run must report its end")
 	return command
@@ -77,8 +82,12 @@ func serve(ctx context.Context, con *console.Console, dialects session.Dialects,
 	if err != nil {
 		return err
 	}
-	if opts.dispatch != "" && len(opts.discuss) > 0 {
-		return console.Usagef("--dispatch starts a command of yours, so flags of fit-harness discuss have no effect")
+	if err := opts.check(); err != nil {
+		return err
+	}
+	channels, err := opts.channels.open(con)
+	if err != nil {
+		return err
 	}
 	listener, address, err := listen(con, opts)
 	if err != nil {
@@ -87,8 +96,11 @@ func serve(ctx context.Context, con *console.Console, dialects session.Dialects,
 	defer listener.Close()
 	d := dispatcher{con: con, dir: dir, discuss: opts.discuss}
 	hold := d.hold
-	if opts.dispatch != "" {
+	switch {
+	case opts.dispatch != "":
 		hold = d.command(opts.dispatch)
+	case opts.channels.workflow != "":
+		hold = channels.workflow.hold
 	}
 	bridge, err := server.Open(server.Config{
 		Dir:      dir,
@@ -96,6 +108,7 @@ func serve(ctx context.Context, con *console.Console, dialects session.Dialects,
 		Dispatch: hold,
 		MaxRuns:  opts.runs.Value,
 		RunLimit: opts.limit.Value,
+		Channels: channels.list,
 		Note:     func(text string) { fmt.Fprintln(con.Stderr, text) },
 	})
 	if errors.Is(err, server.ErrInUse) {
@@ -122,15 +135,26 @@ func serve(ctx context.Context, con *console.Console, dialects session.Dialects,
 		return errors.Join(err, bridge.Close())
 	}
 	fmt.Fprintln(con.Stdout, personURL(address, token))
-	return errors.Join(answer(ctx, bridge, pages, listener), pages.Close())
+	return errors.Join(answer(ctx, bridge, channels.handler(bridge, pages), listener), pages.Close())
+}
+
+func (opts *serveOptions) check() error {
+	switch {
+	case opts.dispatch != "" && opts.channels.workflow != "":
+		return console.Usagef("--dispatch and --dispatch-workflow exclude each other")
+	case (opts.dispatch != "" || opts.channels.workflow != "") && len(opts.discuss) > 0:
+		return console.Usagef("--dispatch and --dispatch-workflow start runs of yours, so flags of fit-harness " +
+			"discuss have no effect")
+	}
+	return nil
 }
 
 // answer serves until the context ends.
-func answer(ctx context.Context, bridge *server.Server, pages http.Handler, listener net.Listener) error {
+func answer(ctx context.Context, bridge *server.Server, handler http.Handler, listener net.Listener) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	web := &http.Server{
-		Handler:           pages,
+		Handler:           handler,
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
