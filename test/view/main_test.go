@@ -5,6 +5,7 @@ package view
 import (
 	"bufio"
 	"flag"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -72,6 +73,12 @@ func serve(t *testing.T, paths ...string) string {
 // firstLine starts a command, which ends with the test, and returns the first line that it prints.
 func firstLine(t *testing.T, cmd *exec.Cmd) string {
 	t.Helper()
+	return lineOf(t, cmd, "")
+}
+
+// lineOf starts a command, which ends with the test, and returns the first line that begins so.
+func lineOf(t *testing.T, cmd *exec.Cmd, beginning string) string {
+	t.Helper()
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -83,9 +90,15 @@ func firstLine(t *testing.T, cmd *exec.Cmd) string {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
 		_ = cmd.Wait()
 	})
-	line, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		t.Fatalf("%s printed no address: %v", cmd.Args, err)
+	printed := bufio.NewReader(out)
+	for {
+		line, err := printed.ReadString('\n')
+		if err != nil {
+			t.Fatalf("%s printed no address: %v", cmd.Args, err)
+		}
+		if strings.HasPrefix(line, beginning) {
+			go func() { _, _ = io.Copy(io.Discard, printed) }() // until the command ends
+			return strings.TrimSpace(line)
+		}
 	}
-	return strings.TrimSpace(line)
 }

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -140,5 +141,24 @@ func secrets(t *testing.T, dir string, addresses ...string) {
 	})
 	if err != nil {
 		t.Error(err)
+	}
+}
+
+// TestTheDemoOfADiscussionIsDecidedInTheBrowser: the user of fit demo --discuss is the person whose
+// word decides.
+func TestTheDemoOfADiscussionIsDecidedInTheBrowser(t *testing.T) {
+	t.Parallel()
+	b := chromium(t)
+	cmd := fitCommand(t, "demo", "--discuss", "--view")
+	cmd.Env = append(os.Environ(), "TMPDIR="+t.TempDir(), "PATH="+t.TempDir()) // no program opens a browser
+	cmd.Stderr = nil
+	address := lineOf(t, cmd, "http://")
+	said := decode[[]string](t, b.run(t, "discussed", map[string]any{
+		"url": address, "question": "May we release greet today?", "post": "No, the names are not ours.",
+	}))
+	for _, want := range []string{`"No, the names are not ours." None of us knew that.`, "No release today."} {
+		if !slices.ContainsFunc(said, func(text string) bool { return strings.Contains(text, want) }) {
+			t.Errorf("the thread does not say %q: %q", want, said)
+		}
 	}
 }

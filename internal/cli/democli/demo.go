@@ -34,7 +34,7 @@ const demoModel = "claude-sonnet-4-5"
 func New(con *console.Console) *cobra.Command {
 	opts := experimentOptions{seed: 1}
 	runs := console.Count{Value: 3, Min: 1}
-	solo, team, skill := false, false, false
+	solo, team, skill, discuss := false, false, false, false
 	command := &cobra.Command{
 		Use:   "demo",
 		Short: "Run a self-contained demo in seconds, offline",
@@ -46,6 +46,7 @@ behind the agent is scripted and says so: no key and no network are used.`,
   fit demo --view     look at it in the browser while it runs
   fit demo --solo     one agent and one task, live
   fit demo --team     a facilitator and three participants, live
+  fit demo --discuss  a thread in the browser: two agents, and you
   fit demo --skill    a skill, from nothing to the answer`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
@@ -56,6 +57,8 @@ behind the agent is scripted and says so: no key and no network are used.`,
 				return runTeam(command.Context(), con)
 			case skill:
 				return runSkill(command.Context(), con)
+			case discuss:
+				return runDiscuss(command.Context(), con, opts.view)
 			}
 			opts.runs = runs.Value
 			return runComparison(command.Context(), con, opts)
@@ -64,6 +67,8 @@ behind the agent is scripted and says so: no key and no network are used.`,
 	flags := command.Flags()
 	flags.BoolVar(&solo, "solo", false, "run one agent on one task, live")
 	flags.BoolVar(&team, "team", false, "run a facilitator and three participants, live")
+	flags.BoolVar(&discuss, "discuss", false, "discuss with agents in a thread in the browser; without a terminal or "+
+		"a browser, a scripted person does")
 	flags.BoolVar(&skill, "skill", false, "make a skill with test cases, and measure whether it helps and when it is "+
 		"opened")
 	flags.BoolVar(&opts.same, "same", false, "A/A test: both arms are identical")

@@ -109,7 +109,7 @@ func listen(ctx context.Context, con *console.Console, cfg view.Config, opts *op
 		fmt.Fprintf(con.Stderr, "note: other machines reach it at %s, without encryption\n", server.URL(one))
 	}
 	if !opts.noOpen {
-		openBrowser(ctx, con, address)
+		OpenBrowser(ctx, con, address)
 	}
 	return server.Serve(ctx, listener)
 }
@@ -264,13 +264,24 @@ func beginningOf(path string) []byte {
 	return bytes.TrimSpace(first[:max(n, 0)])
 }
 
-// openBrowser shows an address to the user; without a browser the printed line is all there is.
-func openBrowser(ctx context.Context, con *console.Console, address string) {
-	program := "xdg-open"
+// browserProgram opens an address in the user's browser.
+func browserProgram() string {
 	if runtime.GOOS == "darwin" {
-		program = "open"
+		return "open"
 	}
-	command := exec.CommandContext(ctx, program, address)
+	return "xdg-open"
+}
+
+// HasBrowser reports whether somebody is at a terminal of a machine that can show a browser.
+func HasBrowser(con *console.Console) bool {
+	_, err := exec.LookPath(browserProgram())
+	display := runtime.GOOS == "darwin" || con.Getenv("DISPLAY") != "" || con.Getenv("WAYLAND_DISPLAY") != ""
+	return err == nil && display && con.StdoutIsTerminal()
+}
+
+// OpenBrowser shows an address to the user; without a browser the printed line is all there is.
+func OpenBrowser(ctx context.Context, con *console.Console, address string) {
+	command := exec.CommandContext(ctx, browserProgram(), address)
 	command.Env = con.Environ
 	if err := command.Start(); err != nil {
 		fmt.Fprintln(con.Stderr, "open this address in a browser")

@@ -111,3 +111,15 @@ export async function thread(page, args) {
   check(!kept.includes(new URL(args.url).searchParams.get("token")), "a page has the token");
   return { body };
 }
+
+/** A thread of the list that waits for a person, who writes what decides. */
+export async function discussed(page, args) {
+  await open(page, args);
+  await page.getByRole("link", { name: args.question }).click();
+  await state(page, "in recess, until there is 1 post more");
+  await page.getByLabel("Post", { exact: true }).first().fill(args.post);
+  await click(page, button(page, "Post"));
+  await state(page, "adjourned");
+  await reads(page, "Outcome: ");
+  return texts(page, ".post .written");
+}
