@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/jsonschema-go/jsonschema"
+	"golang.org/x/text/cases"
 	"golang.org/x/text/unicode/norm"
 
 	"github.com/fit-eval/fit/internal/display"
@@ -74,6 +75,8 @@ func same(check task.AnswerCheck, got, want string) bool {
 		}
 	case task.CompareWords:
 		return words(got) == words(want)
+	case task.CompareEnding:
+		return strings.HasSuffix(bare(got), bare(want))
 	case task.CompareNumber:
 		a, aOK := number(got)
 		b, bOK := number(want)
@@ -82,6 +85,13 @@ func same(check task.AnswerCheck, got, want string) bool {
 	}
 	return strings.TrimSpace(got) == strings.TrimSpace(want)
 }
+
+// bare returns a text without case, and without white space and ASCII punctuation around it.
+func bare(text string) string {
+	return strings.Trim(cases.Fold().String(strings.TrimSpace(text)), " \t\n\r\v\f"+asciiPunctuation)
+}
+
+const asciiPunctuation = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"
 
 // normalised returns a text without case, with single blanks, and without punctuation around it.
 func normalised(text string) string {
@@ -142,7 +152,7 @@ func number(text string) (float64, bool) {
 func contains(check task.AnswerCheck, text string) (bool, string) {
 	fold := func(s string) string { return s }
 	if check.IgnoreCase {
-		fold = func(s string) string { return strings.ToLower(norm.NFC.String(s)) }
+		fold = cases.Fold().String
 	}
 	text = fold(text)
 	var there, missing []string

@@ -44,6 +44,7 @@ const (
 	CompareNormalised = "normalised"
 	CompareNumber     = "number"
 	CompareWords      = "words"
+	CompareEnding     = "ending"
 )
 
 // AnswerCheck is one check of an answer, or of how the agent came to it. It becomes one row, except
@@ -75,7 +76,7 @@ type AnswerCheck struct {
 // checkFile is a check as people write it: one of the kinds, which are marked, and how it counts.
 type checkFile struct {
 	Equals       *string  `yaml:"equals" kind:"true" doc:"The answer is this text, or one of the list that {{column}} is. With matches: the first group of the expression is."`
-	As           string   `yaml:"as" doc:"How equals compares. strict: white space around the answer does not count, everything else does; the default. normalised: neither case, white space nor punctuation around it counts. number: by value. words: neither case, punctuation, the articles a, an and the, nor the form of numbers counts." enum:"strict,normalised,number,words"`
+	As           string   `yaml:"as" doc:"How equals compares. strict: white space around the answer does not count, everything else does; the default. normalised: neither case, white space nor punctuation around it counts. number: by value. words: neither case, punctuation, the articles a, an and the, nor the form of numbers counts. ending: the answer ends with the text; neither case nor ASCII punctuation around either counts." enum:"strict,normalised,number,words,ending"`
 	Tolerance    float64  `yaml:"tolerance" doc:"How far a number may be off." min:"0"`
 	Contains     []string `yaml:"contains" kind:"true" doc:"The answer contains all of these."`
 	ContainsAny  []string `yaml:"containsAny" kind:"true" doc:"The answer contains at least one of these."`

@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/fit-eval/fit/internal/lazyregexp"
 	"github.com/fit-eval/fit/internal/task"
 )
 
@@ -174,6 +173,8 @@ func (m *imported) inspectScorer(scorer string) {
 		check["rubric"] = "The answer agrees with this one, or meets this criterion: {{target}}"
 	case "includes":
 		check["containsAny"], check["ignoreCase"] = []string{"{{target}}"}, true
+	case "match":
+		check["equals"], check["as"] = "{{target}}", task.CompareEnding
 	}
 	if len(check) > 1 || m.reference == "" {
 		m.grade = append(m.grade, check)
@@ -185,10 +186,8 @@ func (m *imported) inspectScorer(scorer string) {
 			choices, _ := sample["choices"].([]string)
 			sample["target"], sample["reference"] = inspectLetters(targets, choices)
 			continue
-		case "match":
-			sample["grade"] = endsWith(`(?i)(?:%s)[\s\v\pZ[:punct:]]*$`, targets, stripped)
 		case "answer":
-			sample["grade"] = endsWith(`(?i)ANSWER\s*:\s*(?:%s)(?:\n\s*)?$`, targets, nil)
+			sample["grade"] = answerLine(targets)
 			sample["reference"] = "ANSWER: " + targets[0]
 		case "model_graded_qa", "model_graded_fact":
 			sample["target"] = strings.Join(targets, ", ")
@@ -203,20 +202,13 @@ func (m *imported) inspectScorer(scorer string) {
 	}
 }
 
-var outerPunctuation = lazyregexp.New(`^[\s\v\pZ[:punct:]]+|[\s\v\pZ[:punct:]]+$`)
-
-func stripped(text string) string { return outerPunctuation.Get().ReplaceAllString(text, "") }
-
-// endsWith is the check of an answer by an expression that has a place for any of some texts.
-func endsWith(pattern string, texts []string, clean func(string) string) []map[string]any {
+// answerLine is the check of an answer whose last line is ANSWER: and any of some texts.
+func answerLine(texts []string) []map[string]any {
 	var quoted []string
 	for _, text := range texts {
-		if clean != nil {
-			text = clean(text)
-		}
 		quoted = append(quoted, regexp.QuoteMeta(text))
 	}
-	return []map[string]any{{"matches": fmt.Sprintf(pattern, strings.Join(quoted, "|"))}}
+	return []map[string]any{{"matches": `(?i)ANSWER\s*:\s*(?:` + strings.Join(quoted, "|") + `)(?:\n\s*)?$`}}
 }
 
 // inspectLetters is a target that names choices by their letters, all of which are right, and the
