@@ -75,12 +75,16 @@ func Beside(a, b *Group) (first, second *Group) {
 	if calls := CompareFailedCalls(a, b); !calls.uneven() {
 		return a, b
 	}
-	first, second = new(*a), new(*b)
-	for _, g := range []*Group{first, second} {
-		g.uneven = true
-		g.Totals.Retried = g.countRuns(g.redrawn)
-	}
-	return first, second
+	return a.Alone(), b.Alone()
+}
+
+// Alone returns the group as it counts where no other shows what its failed model calls did: no
+// outcome of a run with such a call is certain.
+func (g *Group) Alone() *Group {
+	alone := *g
+	alone.uneven = true
+	alone.Totals.Retried = alone.countRuns(alone.redrawn)
+	return &alone
 }
 
 // countRuns counts the runs with a verdict of which something holds.

@@ -77,6 +77,26 @@ func TestAGateDoesNotRestOnRetries(t *testing.T) {
 	c.want(1, "report", "--input", "runs", "--all-pass")
 }
 
+// Calls that the provider failed, and that the agent repeated, are answers that were drawn again.
+func TestAGateDoesNotRestOnRepeatedCalls(t *testing.T) {
+	c := newCommand(t)
+	c.ledgerOf("runs", "r", 20, map[string]string{"a": "PP"})
+	path := filepath.Join(c.dir, "runs", "results.jsonl")
+	contents, err := ledger.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range contents.Records {
+		contents.Records[i].FailedCalls = 1 - contents.Records[i].RunIndex
+	}
+	c.save(path, contents.Records)
+	c.want(1, "report", "--input", "runs", "--min-pass-rate", "0.7")
+	c.contains(c.stderr, "is 0.299 (of 40 runs 0 missing, 20 retried after an error or a failed model call; they count")
+	c.want(0, "report", "--input", "runs", "--min-pass-rate", "0.25")
+	c.want(1, "report", "--input", "runs", "--all-pass")
+	c.contains(c.stderr, "40 of 40 runs of arm a passed, 0 missing, 20 retried after an error or a failed model call")
+}
+
 // The provider fails on the bad draws of b, which are drawn again until they pass.
 func TestNoClaimRestsOnRetriesAfterTheAgentHadBegun(t *testing.T) {
 	c := newCommand(t)

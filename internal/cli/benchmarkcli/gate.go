@@ -77,7 +77,7 @@ func (g *gates) check(built *report.Report, proof *experimentcli.Proof) error {
 		}
 	}
 	for i := range built.Groups {
-		group := &built.Groups[i]
+		group := built.Groups[i].Alone()
 		t := &group.Totals
 		if g.given() && t.Runs == 0 {
 			return console.Exitf(console.ExitNegative, "gate: no run of arm %s has a verdict, %d missing", group.Name,
@@ -101,10 +101,11 @@ func (g *gates) check(built *report.Report, proof *experimentcli.Proof) error {
 	return nil
 }
 
-// retriedText counts the runs that only passed after an error, which no gate rests on.
+// retriedText counts the runs that only passed after an error or a failed model call, which no gate
+// rests on.
 func retriedText(t *report.Totals) string {
 	if t.Retried == 0 {
 		return ""
 	}
-	return fmt.Sprintf(", %d retried after an error", t.Retried)
+	return fmt.Sprintf(", %d retried after an error or a failed model call", t.Retried)
 }

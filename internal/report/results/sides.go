@@ -65,6 +65,12 @@ type Reader struct {
 // of a single directory.
 func (r *Reader) Sides(sides []string) ([]*report.Group, error) {
 	groups, err := r.read(sides)
+	for _, g := range groups {
+		if len(g.Records()) == 0 {
+			return nil, fmt.Errorf("arm %s: %w: none of its runs is recorded; repeat the run command to continue",
+				g.Provenance.Arm, errNotYet)
+		}
+	}
 	if err == nil && !r.AcrossRevisions {
 		err = sameRevision(groups)
 	}
