@@ -127,3 +127,42 @@ func TestWhatIsWrongWithTestCasesIsSaidAtOnce(t *testing.T) {
 		t.Errorf("%v\nspeaks of a column, or counts from 0", err)
 	}
 }
+
+// A test case takes nothing that is private to the user of its repository: what belongs to git,
+// what programs keep keys in, and what a link leads to elsewhere. Its own fixtures may have any
+// name.
+func TestATestCaseTakesNoPrivateFilesOfItsRepository(t *testing.T) {
+	t.Parallel()
+	outside := filepath.Join(t.TempDir(), "kept")
+	if err := os.WriteFile(outside, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, says := range map[string]string{
+		".env": "private", "deploy/.env.production": "private", "deploy": "deploy/.env.production is private",
+		".git/config": "private", ".git": "private", "sub/.GIT/config": "private", ".ssh/id_ed25519": "private",
+		"keys/server.pem": "private", ".npmrc": "private", "link/kept": "leads out",
+		"tables/evals/link/kept": "leads out", "evals/link/kept": "leads out", "evals/files/.git/config": "private",
+		".env.example": "", "evals/files/.env": "", "data/env.csv": "", "data": "",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := writeSkill(t, map[string]string{
+				"tables/SKILL.md": skillText, ".env": "x", "deploy/.env.production": "x", ".git/config": "x",
+				"sub/.GIT/config": "x", ".ssh/id_ed25519": "x", "keys/server.pem": "x", ".npmrc": "x",
+				".env.example":            "x",
+				"tables/evals/files/.env": "x", "tables/evals/files/.git/config": "x", "data/env.csv": "x",
+				"tables/evals/evals.json": `{"skill_name":"tables","evals":[{"id":1,"prompt":"p","files":["` + name +
+					`"],"assertions":["s"]}]}`,
+			})
+			for _, link := range []string{"../link", "evals/link"} {
+				if err := os.Symlink(filepath.Dir(outside), filepath.Join(dir, link)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			_, err := task.Load(t.Context(), dir, task.Options{})
+			if (err == nil) != (says == "") || err != nil && !strings.Contains(err.Error(), says) {
+				t.Errorf("%s: %v, want %q", name, err, says)
+			}
+		})
+	}
+}
