@@ -89,3 +89,39 @@ func tryLock(path string) (*os.File, bool) {
 	}
 	return file, true
 }
+
+// owner is the file that a process holds while it uses a directory whose name it does not choose.
+const owner = ".owner"
+
+// Own marks a directory as in use until the file is closed. Sweep removes it after that.
+func Own(dir string) (*os.File, error) {
+	file, err := os.OpenFile(filepath.Join(dir, owner), os.O_CREATE|os.O_EXCL|os.O_RDONLY, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		return nil, errors.Join(fmt.Errorf("lock %s: %w", file.Name(), err), file.Close())
+	}
+	return file, nil
+}
+
+// Sweep removes the directories of a prefix that killed processes of this user have owned.
+func Sweep(parent, prefix string) {
+	found, _ := filepath.Glob(filepath.Join(parent, prefix+"*", owner)) // a bad pattern finds nothing
+	for _, mark := range found {
+		dir := filepath.Dir(mark)
+		if info, err := os.Lstat(dir); err != nil || !info.IsDir() || !isOwn(info) {
+			continue
+		}
+		file, err := os.OpenFile(mark, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+		if err != nil {
+			continue
+		}
+		info, err := file.Stat()
+		if err == nil && time.Since(info.ModTime()) >= settling &&
+			unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
+			_ = RemoveAll(dir)
+		}
+		_ = file.Close()
+	}
+}

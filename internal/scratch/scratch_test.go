@@ -62,3 +62,41 @@ func TestMakeRemovesWhatKilledProcessesLeft(t *testing.T) {
 		t.Errorf("%s is still there", held.Path)
 	}
 }
+
+// What a killed process has owned is removed; what is owned, was never owned or is new stays.
+func TestSweepRemovesWhatKilledProcessesOwned(t *testing.T) {
+	t.Parallel()
+	parent := t.TempDir()
+	stays := map[string]bool{
+		"work-left": false, "work-owned": true, "work-new": true, "work-kept": true, "other-left": true,
+	}
+	for name := range stays {
+		dir := filepath.Join(parent, name)
+		if err := os.MkdirAll(filepath.Join(dir, "inside"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if name == "work-kept" {
+			continue
+		}
+		mark, err := Own(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if name == "work-owned" {
+			t.Cleanup(func() { _ = mark.Close() })
+		} else if err := mark.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if old := time.Now().Add(-time.Hour); name != "work-new" {
+			if err := os.Chtimes(mark.Name(), old, old); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	Sweep(parent, "work-")
+	for name, want := range stays {
+		if _, err := os.Lstat(filepath.Join(parent, name)); (err == nil) != want {
+			t.Errorf("%s: there is %t, want %t", name, err == nil, want)
+		}
+	}
+}

@@ -83,6 +83,7 @@ type Executor struct {
 	minFree   uint64 // bytes
 	watch     func(Step)
 	keepAll   bool
+	owns      *os.File // says that work is in use; nil where workspaces are kept
 	gateway   *gateway.OnDemand
 	replays   map[ledger.Cell]string // the recorded attempts of cells, where this is a replay
 	accounts  *experiment.Accounts
@@ -131,6 +132,12 @@ func New(ctx context.Context, cfg Config) (*Executor, error) {
 	if err := os.MkdirAll(e.work, 0o700); err != nil {
 		return nil, fmt.Errorf("make a directory for workspaces: %w", err)
 	}
+	if !e.keepAll {
+		scratch.Sweep(filepath.Dir(e.work), workPrefix())
+		if e.owns, err = scratch.Own(e.work); err != nil {
+			return nil, fmt.Errorf("mark the directory for workspaces: %w", err)
+		}
+	}
 	if e.spawner == nil {
 		e.spawner = sandbox.NewSpawner()
 	}
@@ -157,8 +164,12 @@ func WorkDir(dir string) (string, error) {
 		absolute = real
 	}
 	sum := sha256.Sum256([]byte(absolute))
-	return filepath.Join(os.TempDir(), fmt.Sprintf("fit-work-%d-%s", os.Getuid(), hex.EncodeToString(sum[:6]))), nil
+	return filepath.Join(os.TempDir(), workPrefix()+hex.EncodeToString(sum[:6])), nil
 }
+
+// workPrefix begins the names of all directories that WorkDir returns. What a killed process left
+// of a run directory that nobody continues is found by it.
+func workPrefix() string { return fmt.Sprintf("fit-work-%d-", os.Getuid()) }
 
 // forgetWorktrees removes the worktrees of attempts whose process was killed from the repositories
 // of the tasks.
@@ -199,7 +210,9 @@ func (e *Executor) Close() error {
 	if e.keepAll {
 		return err
 	}
-	return errors.Join(err, scratch.RemoveAll(e.work))
+	err = errors.Join(err, scratch.RemoveAll(e.work))
+	_ = e.owns.Close() // it was opened for its lock
+	return err
 }
 
 // Execute implements Executor: workspace, preflight, agent, seal, snapshot, grade, judge, record,
