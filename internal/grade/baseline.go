@@ -68,6 +68,7 @@ func (g *grading) without(solved bool) *grading {
 	return &grading{
 		Config:   g.Config,
 		scratch:  g.scratch,
+		again:    g.again,
 		fromBase: true,
 		solved:   solved,
 	}

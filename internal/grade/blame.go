@@ -5,6 +5,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/fit-eval/fit/internal/lazyregexp"
 	"github.com/fit-eval/fit/internal/task"
@@ -31,6 +32,24 @@ import (
 // work and without it, before the agent is blamed: accidents that meet every fifth run blame it in
 // one of three thousand cases.
 const confirmations = 4
+
+// repetition is the time that one grading has spent on running graders again. All of them together
+// may take as long as one may: after that, what failed in the same way twice is confirmed, and what
+// runs out of time is not run again.
+type repetition struct{ spent time.Duration }
+
+// runAgain counts the time of a grader that is run again.
+func runAgain[T any](g *grading, run func() (T, error)) (T, error) {
+	began := time.Now()
+	result, err := run()
+	g.again.spent += time.Since(began)
+	return result, err
+}
+
+// exhausted reports whether running graders again has taken as long as one of them may take.
+func (g *grading) exhausted(limit time.Duration) bool {
+	return g.again.spent >= cmp.Or(limit, defaultTimeout)
+}
 
 // lastWords are what shells, compilers and test runners print about a process that was killed or
 // could not be made; GOCACHEPROG is the go command's name for the one that serves its cache. The
@@ -68,7 +87,7 @@ func (s *suiteRun) blame(ctx context.Context, what string, shown evidence, want 
 	if reason == "" || !found.health.ok() || !shown.doubtful() && !shown.silent() {
 		return nil
 	}
-	broken, solved := what+" "+reason, s.Task.HasSolution()
+	broken, solved, limit := what+" "+reason, s.Task.HasSolution(), s.Task.Settings.Timeouts.Test
 	if shown.accident && !lastWords.MatchString(broken) {
 		broken += ", beside a killed program"
 	}
@@ -85,7 +104,7 @@ func (s *suiteRun) blame(ctx context.Context, what string, shown evidence, want 
 	}
 	for round := 0; ; round++ {
 		if comparable {
-			base, err := s.withoutAgent(ctx, try)
+			base, err := runAgain(s.grading, func() (evidence, error) { return s.withoutAgent(ctx, try) })
 			if err != nil {
 				return err
 			}
@@ -98,10 +117,10 @@ func (s *suiteRun) blame(ctx context.Context, what string, shown evidence, want 
 				return nil
 			}
 		}
-		if shown.told || round == confirmations {
+		if shown.told || round == confirmations || s.exhausted(limit) && (round > 0 || shown.timedOut) {
 			return nil
 		}
-		again, err := s.unrecorded().tryAlone(ctx, try)
+		again, err := runAgain(s.grading, func() (evidence, error) { return s.unrecorded().tryAlone(ctx, try) })
 		switch {
 		case err != nil:
 			return err
@@ -111,7 +130,7 @@ func (s *suiteRun) blame(ctx context.Context, what string, shown evidence, want 
 		case again.way() != shown.way():
 			found.health = endsOtherwise(broken, again.failure(want))
 			return nil
-		case !again.died && !again.accident: // it fails without an accident
+		case again.timedOut || !again.died && !again.accident: // it fails without an accident
 			return nil
 		}
 	}
@@ -123,7 +142,7 @@ func (g *grading) blameHook(ctx context.Context, found graded, broken string) (h
 		return health{broken: broken, graderFault: true, cause: found.cause()}, nil
 	}
 	for round := 0; ; round++ {
-		base, err := g.without(false).runHook(ctx)
+		base, err := runAgain(g, func() (graded, error) { return g.without(false).runHook(ctx) })
 		if err != nil {
 			return health{}, err
 		}
@@ -138,10 +157,10 @@ func (g *grading) blameHook(ctx context.Context, found graded, broken string) (h
 		case problem != "" && !silent:
 			h := health{broken: broken + "; on the base: " + problem, graderFault: true}
 			return h.of(base), nil
-		case round == confirmations:
+		case round == confirmations, round > 0 && g.exhausted(g.Task.Settings.Timeouts.Invariants):
 			return health{broken: broken}, nil
 		}
-		again, err := g.unrecorded().runHook(ctx)
+		again, err := runAgain(g, func() (graded, error) { return g.unrecorded().runHook(ctx) })
 		switch {
 		case err != nil:
 			return health{}, err
@@ -157,8 +176,11 @@ func (g *grading) blameHook(ctx context.Context, found graded, broken string) (h
 
 // confirm runs a hook again whose check failed beside a possible accident.
 func (g *grading) confirm(ctx context.Context, found graded) (health, error) {
-	for range confirmations {
-		again, err := g.unrecorded().runHook(ctx)
+	for round := range confirmations {
+		if round > 0 && g.exhausted(g.Task.Settings.Timeouts.Invariants) {
+			break
+		}
+		again, err := runAgain(g, func() (graded, error) { return g.unrecorded().runHook(ctx) })
 		switch {
 		case err != nil:
 			return found.health, err
@@ -177,8 +199,11 @@ func (g *grading) confirmVerifier(ctx context.Context, v *task.Verifier, found *
 	if !found.health.ok() || !found.accident || tallyOf(rewardRows(found.rewards, "")).FullMarks {
 		return nil
 	}
-	for range confirmations {
-		again, err := g.unrecorded().verify(ctx, v, "")
+	for round := range confirmations {
+		if round > 0 && g.exhausted(v.Timeout) {
+			break
+		}
+		again, err := runAgain(g, func() (verified, error) { return g.unrecorded().verify(ctx, v, "") })
 		switch {
 		case err != nil:
 			return err
@@ -199,11 +224,11 @@ func (g *grading) confirmVerifier(ctx context.Context, v *task.Verifier, found *
 // test, or with the last words of a program that was killed.
 func (g *grading) confirmInstance(ctx context.Context, shown instanceRun, failing []string) (health, error) {
 	what := "the tests failed beside a killed program, or without a result"
-	for range confirmations {
-		if len(failing) == 0 || !g.accidental(shown) {
+	for round := range confirmations {
+		if len(failing) == 0 || !g.accidental(shown) || round > 0 && g.exhausted(g.Task.Instance.Timeout) {
 			break
 		}
-		again, err := g.unrecorded().tryInstance(ctx)
+		again, err := runAgain(g, func() (instanceRun, error) { return g.unrecorded().tryInstance(ctx) })
 		switch {
 		case err != nil:
 			return health{}, err

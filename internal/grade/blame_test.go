@@ -655,3 +655,29 @@ func fill(t *testing.T, name string) {
 		t.Fatal(err)
 	}
 }
+
+// Checks that run out of time, whatever they print, are run again once, and not once for each.
+func TestTimeoutsOfOneGradingDoNotMultiply(t *testing.T) {
+	for _, limit := range testenv.Limits() {
+		runs := filepath.Join(t.TempDir(), "runs")
+		check := "echo 1..1; echo ok 1 - a; [ ! -e bomb ] || { echo run >>" + runs + "; echo Killed; sleep 1000; }\n"
+		b := newBench(t, files{
+			"task.yaml": fmt.Sprintf("isolation: none\ntimeouts: {test: %s}\n", limit) +
+				"tests: {language: other, files: ['*.sh'], command: [sh, '{file}'], parser: tap}\n",
+			"tests/a.sh": check, "tests/b.sh": check, "tests/c.sh": check,
+		})
+		result := b.agent(files{"bomb": ""}).grade()
+		if result.Grade.Verdict == grade.VerdictError { // a slow machine
+			continue
+		}
+		content, err := os.ReadFile(runs)
+		if n := strings.Count(string(content), "run"); err != nil || n != 4 {
+			t.Errorf("three checks that hang ran %d times, want 4: %v", n, err)
+		}
+		if result.Grade.Verdict != grade.VerdictFail {
+			t.Errorf("work that hangs is not failed: %s", describe(result))
+		}
+		return
+	}
+	t.Error("the machine is too slow for any limit")
+}

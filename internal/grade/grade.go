@@ -115,13 +115,14 @@ type grading struct {
 	// fromBase grades the base instead of what the agent left, and solved lays the reference
 	// solution over it.
 	fromBase, solved bool
+	again            *repetition
 }
 
 func newGrading(cfg Config) (*grading, error) {
 	if cfg.Task == nil || cfg.Source == nil {
 		return nil, errors.New("grade: a task and its workspace are needed")
 	}
-	g := &grading{Config: cfg, scratch: cfg.Scratch}
+	g := &grading{Config: cfg, scratch: cfg.Scratch, again: &repetition{}}
 	g.Spawner = cmp.Or(g.Spawner, sandbox.NewSpawner())
 	if g.Baseline == nil {
 		g.Baseline = NewBaseline()

@@ -104,7 +104,7 @@ func (found graded) failureReason() string {
 
 // unrecorded returns the same grading without a place for artefacts.
 func (g *grading) unrecorded() *grading {
-	again := &grading{Config: g.Config, scratch: g.scratch}
+	again := &grading{Config: g.Config, scratch: g.scratch, again: g.again}
 	again.Artifacts = ""
 	return again
 }
