@@ -1,6 +1,9 @@
 package display
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Fold breaks the lines of a text that take more than so many columns between words. What does not
 // fit stands below the last column of a table, or deeper than its line. A command that people copy
@@ -21,13 +24,16 @@ func Fold(text string, columns int) string {
 func foldLine(out *strings.Builder, line string, columns int) {
 	words := strings.Split(line, " ") // an empty one is a further blank
 	used, hang, blanks := 0, 0, 0
-	for i, word := range words {
+	for i := 0; i < len(words); i++ {
+		word := words[i]
 		if word == "" {
 			blanks++
 			continue
 		}
 		if startsCommand(words, i) {
-			word = strings.Join(words[i:], " ")
+			last := commandEnd(words, i)
+			word = strings.Join(words[i:last+1], " ")
+			i = last
 		}
 		switch width := lineColumns(word); {
 		case used == 0:
@@ -41,21 +47,31 @@ func foldLine(out *strings.Builder, line string, columns int) {
 		out.WriteString(strings.Repeat(" ", blanks) + word)
 		used += blanks + lineColumns(word)
 		blanks = 1
-		if len(word) > len(words[i]) {
-			return
+	}
+}
+
+// commandEnd finds the last word of a command: a sentence goes on behind its comma or semicolon.
+func commandEnd(words []string, at int) int {
+	for i := at; i < len(words); i++ {
+		if strings.HasSuffix(words[i], ",") || strings.HasSuffix(words[i], ";") {
+			return i
 		}
 	}
+	return len(words) - 1
 }
 
 // startsCommand reports whether a command begins at a word: behind a colon, or with an arrow.
 func startsCommand(words []string, at int) bool {
-	word := words[at]
 	switch {
-	case word == "→" && at+1 < len(words):
-		word = words[at+1]
+	case words[at] == "→" && at+1 < len(words):
+		at++
 	case at == 0 || !strings.HasSuffix(words[at-1], ":"):
 		return false
 	}
-	name, _, _ := strings.Cut(word, "-")
+	if words[at] == "fit" { // or a sentence about it
+		said := []string{"did", "does", "has", "is", "itself", "reads"}
+		return at+1 < len(words) && !slices.Contains(said, words[at+1])
+	}
+	name, _, _ := strings.Cut(words[at], "-")
 	return name == "fit" || name == "subq" || name == "npm"
 }

@@ -11,6 +11,8 @@ func TestFoldBreaksLinesBetweenWords(t *testing.T) {
 		"name   a   b, of the last row":         "name   a   b, of the\n           last row",
 		"unbreakable-as-it-is-and-long":         "unbreakable-as-it-is-and-long",
 		"again: fit-benchmark grade --task x":   "again:\n  fit-benchmark grade --task x",
+		"→ npm i a-long-name-here, with more":   "→ npm i a-long-name-here,\n  with more",
+		"lost: fit did not run this":            "lost: fit did not\n  run this",
 		"codex  missing → npm install -g codex": "codex  missing\n       → npm install -g codex",
 		"日本語日本語 日本語日本語":                         "日本語日本語\n  日本語日本語",
 	} {

@@ -8,13 +8,16 @@ import (
 	"github.com/fit-eval/fit/ledger"
 )
 
+// unforeseen stands for a limit that must be larger, by nobody knows how much.
+const unforeseen = -1
+
 // spare is how much more than expected a budget gets that was too small.
 const spare = 1.1
 
 // Sufficient returns budgets with which an experiment that a budget stopped can be continued to its
 // end: those that are smaller than what is spent and what the cells that are left probably need are
-// raised. A budget in dollars that cannot be kept, because prices are unknown, becomes one in
-// tokens.
+// raised, to a negative number where nothing has shown yet what a cell needs. A budget in dollars
+// that cannot be kept, because prices are unknown, becomes one in tokens.
 func (p *Plan) Sufficient(budgets Budgets, records []ledger.Record, probes []Probe) Budgets {
 	spent := newSpending()
 	for i := range probes {
@@ -42,7 +45,9 @@ func (p *Plan) Sufficient(budgets Budgets, records []ledger.Record, probes []Pro
 	}
 	budgets.Experiment.raise(whole, rest, unpriced > 0)
 	budgets.Arm.raise(arm, armRest, unpriced > 0)
-	budgets.Arm.Wall = time.Duration(math.Ceil(raised(budgets.Arm.Wall.Seconds(), wall, wallRest))) * time.Second
+	if budgets.Arm.Wall > 0 {
+		budgets.Arm.Wall = time.Duration(math.Ceil(raised(budgets.Arm.Wall.Seconds(), wall, wallRest))) * time.Second
+	}
 	return budgets
 }
 
@@ -92,8 +97,8 @@ func raised(limit, spent, rest float64) float64 {
 	switch {
 	case limit <= 0:
 		return 0
-	case rest <= 0: // nobody knows what a cell needs
-		return 2 * max(limit, spent)
+	case rest <= 0:
+		return unforeseen
 	case limit < spare*(spent+rest):
 		return spare * (spent + rest)
 	}

@@ -96,7 +96,7 @@ func (e *engine) progress(last *ledger.Record) Progress {
 		Elapsed:  e.cfg.Now().Sub(e.began),
 		Last:     last,
 	}
-	if left := p.Total - p.Done; left > 0 && e.tally.doneByProcess > 0 {
+	if left := p.Total - p.Done; left > 0 && e.tally.doneByProcess > 0 && !e.paused {
 		p.ETA = time.Duration(float64(p.Elapsed) / float64(e.tally.doneByProcess) * float64(left))
 	}
 	return p

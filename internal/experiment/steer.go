@@ -378,10 +378,10 @@ func (e *engine) statusNow() control.Status {
 
 // left returns the time that the remaining cells take at the pace of those that are over: the
 // interval includes the spread of each cell, and the uncertainty of the mean. Nil with fewer than
-// two.
+// two, and while nothing is started.
 func (e *engine) left() *control.Left {
 	cells := float64(len(e.queue) + e.inFlight)
-	if e.times.n < 2 || cells == 0 {
+	if e.times.n < 2 || cells == 0 || e.paused || e.stopped != "" {
 		return nil
 	}
 	n := float64(e.times.n)

@@ -81,22 +81,28 @@ func refused(t *testing.T, dir string, c control.Command, want string) {
 }
 
 func TestAPausedExperimentStartsNothingUntilItIsResumed(t *testing.T) {
-	g, dir, end := steered(t, 3, 1)
+	g, dir, end := steered(t, 4, 1)
+	<-g.started
+	g.verdict <- ledger.Pass
 	<-g.started
 	if got := ask(t, dir, control.Command{Action: control.Pause}); got.Status.State != control.Paused ||
 		len(got.Status.Running) != 1 {
 		t.Fatalf("paused: %+v", got)
 	}
 	g.verdict <- ledger.Pass
-	for ask(t, dir, control.Command{Action: control.Ping}).Status.Done == 0 {
+	for ask(t, dir, control.Command{Action: control.Ping}).Status.Done < 2 {
 	}
 	status := ask(t, dir, control.Command{Action: control.Ping}).Status
-	if status.Queued != 2 || len(status.Running) != 0 || status.CostUSD != 0.5 || status.BurnUSDPerHour == nil {
-		t.Fatalf("while paused: %+v", status)
+	if status.Queued != 2 || len(status.Running) != 0 || status.CostUSD != 1 || status.BurnUSDPerHour == nil ||
+		status.LeftMs != nil {
+		t.Fatalf("while paused: %+v, left %v", status, status.LeftMs)
 	}
 	ask(t, dir, control.Command{Action: control.Resume})
 	for range 2 {
 		<-g.started
+		if left := ask(t, dir, control.Command{Action: control.Ping}).Status.LeftMs; left == nil {
+			t.Error("it is resumed, and nobody knows how long it takes")
+		}
 		g.verdict <- ledger.Pass
 	}
 	if outcome := end(); outcome.Status != Complete {

@@ -123,7 +123,7 @@ func (m *markdown) group(g *Group, full, named bool) {
 		m.line("")
 	}
 	if full {
-		m.header("Cost", "Cost per pass", "Median Duration", "Median Turns")
+		m.header("Cost", "Cost per pass", "Median duration with grading", "Median Turns")
 		m.row(t.spent(), t.perPass(), display.Millis(t.MedianDurationMs), strconv.Itoa(t.MedianTurns))
 		m.line("")
 		m.meta(g.Provenance)

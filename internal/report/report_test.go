@@ -274,7 +274,7 @@ func TestMarkdownSections(t *testing.T) {
 	full := markdownOf(t, r, []int{1}, Full)
 	wantIn(t, full,
 		"# Benchmark report", "❌ **0/2 tasks passing** | 2 runs",
-		"| Cost | Cost per pass | Median Duration | Median Turns |", "| $0.75 | $0.50 (no interval: one task) | 1m 1s | 4 |",
+		"| Cost | Cost per pass | Median duration with grading | Median Turns |", "| $0.75 | $0.50 (no interval: one task) | 1m 1s | 4 |",
 		"Agent: `builtin 1` | Model: `m` | Family: `sha256:f` | Isolation: `bwrap`", "## Pass@k", "## Task Details",
 		"### a", "❌ **1/2 runs passed**",
 		"| Run | Verdict | Checks | Judge | Cost | Turns | Duration |", "| 0 | ✅ | ✅ | ✅ | $0.25 | 4 | 1m 1s |",

@@ -109,7 +109,7 @@ func (t *Totals) measure(attempts, counting []ledger.Record) {
 func (t *Totals) mediansText(imported bool) string {
 	var parts []string
 	if t.MedianDurationMs > 0 || !imported {
-		parts = append(parts, display.Millis(t.MedianDurationMs))
+		parts = append(parts, display.Millis(t.MedianDurationMs)+" with grading")
 	}
 	if t.MedianTurns > 0 || !imported {
 		parts = append(parts, Count(t.MedianTurns, "turn"))

@@ -102,6 +102,9 @@ func (t *transcript) pages() int { return max(1, (t.entries+pageSize-1)/pageSize
 
 // whole keeps a transcript if it fits completely.
 func (f *frozen) whole(ctx context.Context, t *transcript) (bool, error) {
+	if t.entries == 0 {
+		f.empty++
+	}
 	size := 0
 	for address, packed := range t.packed {
 		size += len(address) + len(packed)

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/fit-eval/fit/internal/display"
+	"github.com/fit-eval/fit/internal/query"
 	"github.com/fit-eval/fit/ledger"
 )
 
@@ -50,6 +51,7 @@ type frozen struct {
 	bytes   int
 	limit   int
 	full    int // how often in a row something did not fit
+	empty   int // traces without entries
 }
 
 // maxFull is after how many things in a row that do not fit no further ones are tried.
@@ -86,6 +88,9 @@ func (s *Server) Export(ctx context.Context, w io.Writer, cfg ExportConfig) erro
 	}
 	if err := f.transcripts(ctx, transcripts); err != nil {
 		return err
+	}
+	if len(directories) == 0 && len(traces) > 0 && f.empty == len(traces) {
+		return fmt.Errorf("%s: %w", traces[0].shown, query.ErrNothing)
 	}
 	if len(directories) == 0 && len(traces) > 0 && f.LeftOut == len(traces) {
 		return fmt.Errorf("no entry fits into %d bytes: raise --max-bytes", limit)

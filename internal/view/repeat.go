@@ -113,12 +113,12 @@ func (s *snapshot) command(isolation, network string, spend experiment.Budgets) 
 		{"--concurrency", textOf(set(plan.Concurrency))},
 		{"--max-trace-mb", textOf(set(plan.MaxOutput >> 20))},
 		{"--timeout", textOf(set(time.Duration(plan.AgentTimeoutMs) * time.Millisecond))},
-		{"--max-cost-usd", textOf(set(spend.Experiment.USD))},
-		{"--max-tokens", textOf(set(spend.Experiment.Tokens))},
-		{"--max-time", textOf(set(spend.Experiment.Wall))},
-		{"--arm-max-cost-usd", textOf(set(spend.Arm.USD))},
-		{"--arm-max-tokens", textOf(set(spend.Arm.Tokens))},
-		{"--arm-max-time", textOf(set(spend.Arm.Wall))},
+		{"--max-cost-usd", limitOf(spend.Experiment.USD, "DOLLARS")},
+		{"--max-tokens", limitOf(spend.Experiment.Tokens, "TOKENS")},
+		{"--max-time", limitOf(spend.Experiment.Wall, "TIME")},
+		{"--arm-max-cost-usd", limitOf(spend.Arm.USD, "DOLLARS")},
+		{"--arm-max-tokens", limitOf(spend.Arm.Tokens, "TOKENS")},
+		{"--arm-max-time", limitOf(spend.Arm.Wall, "TIME")},
 		{"--cell-max-cost-usd", textOf(set(plan.Cell.USD))},
 		{"--cell-max-tokens", textOf(set(plan.Cell.Tokens))},
 		{"--cell-max-time", textOf(set(plan.Cell.Wall))},
@@ -191,6 +191,14 @@ func other[T comparable](value, usual T) (none T) {
 		return none
 	}
 	return value
+}
+
+// limitOf writes what may be spent, and its unit where readers must choose how much.
+func limitOf[T int64 | float64 | time.Duration](limit T, unit string) string {
+	if limit < 0 {
+		return unit
+	}
+	return textOf(set(limit))
 }
 
 // textOf writes a number; nil is empty.

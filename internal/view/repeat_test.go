@@ -122,6 +122,10 @@ func TestTheCommandContinuesAnExperiment(t *testing.T) {
 			Status:  experiment.OverBudget,
 			Budgets: experiment.Budgets{Experiment: experiment.Budget{USD: 0.6}},
 		}, nil, began + " --shard 1/1 --alpha 0.01 --max-cost-usd 2.2 --output 'my results'"},
+		"a small budget": {runEmpty, 0, &experiment.Process{
+			Status:  experiment.OverBudget,
+			Budgets: experiment.Budgets{Experiment: experiment.Budget{Tokens: 1}},
+		}, nil, began + " --shard 1/1 --alpha 0.01 --max-tokens TOKENS --output 'my results'"},
 		"a probe": {runEmpty, 0, &experiment.Process{
 			Status: experiment.Incomplete, NoProbe: true,
 		}, nil, began + " --no-probe --shard 1/1 --alpha 0.01 --output 'my results'"},

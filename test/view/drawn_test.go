@@ -176,7 +176,7 @@ func TestDrawnAnalysis(t *testing.T) {
 	}
 	pages["cost"].says(t, said("cost", compared.Cost))
 	pages["time"].says(t, "the median: "+strings.Join(medians, ", "), "Medians: "+strings.Join(turns, ", "),
-		said("time of the agent", compared.Time), said("turns", compared.Turns))
+		said("agent time", compared.Time), said("turns", compared.Turns))
 	g.labelled(t, pages["experiment"])
 	g.planned(t, pages["plan"])
 	for _, one := range g.report(t, "errors").Groups {
@@ -205,7 +205,7 @@ func TestDrawnAnalysis(t *testing.T) {
 	pages["a cheat"].says(t, "failed", "disqualified for a sign of cheating", "deleted a test", "removed line")
 	why := "topped by budget: the experiment's budget of $0.25: $0.24 are spent"
 	pages["stopped"].says(t, "S"+why, "What to do: fit-benchmark run ",
-		" --max-cost-usd 0.25 --output "+filepath.Join(g.top, "stopped"))
+		" --max-cost-usd 0.53 --output "+filepath.Join(g.top, "stopped"))
 	pages["list"].says(t, "s"+why)
 	pages["how it was stopped"].says(t, "--max-cost-usd 0.25")
 	pages["plan"].says(t, "fit-benchmark plan "+filepath.Join(g.top, "skills")+" --effect")
@@ -218,7 +218,7 @@ func (g *guide) labelled(t *testing.T, page drawn) {
 	for _, one := range g.full(t).Groups {
 		for _, task := range one.Tasks {
 			for _, r := range task.Runs {
-				label := fmt.Sprintf("%s, %s, run %d: %s · %s · %d turns · %s", task.TaskID,
+				label := fmt.Sprintf("%s, %s, run %d: %s · %s · %d turns · %s with grading", task.TaskID,
 					one.Provenance.Arm, r.RunIndex,
 					map[string]string{"pass": "passed", "fail": "failed"}[r.Verdict], money(r.CostUsd), r.Turns,
 					elapsed(r.DurationMs))
@@ -410,7 +410,7 @@ func (g *guide) outcome(t *testing.T, page drawn) {
 		for _, task := range one.Tasks {
 			if one.Provenance.Arm == "after" && task.TaskID == "even" {
 				r := task.Runs[0]
-				page.says(t, fmt.Sprintf("%s · %s · %s · ", money(r.CostUsd), counted(r.Turns, "turn"),
+				page.says(t, fmt.Sprintf("%s · %s · %s with grading · ", money(r.CostUsd), counted(r.Turns, "turn"),
 					elapsed(r.DurationMs)))
 			}
 		}

@@ -22,7 +22,7 @@ import (
 func TestRunningExperiment(t *testing.T) {
 	t.Parallel()
 	b, dir := chromium(t), filepath.Join(t.TempDir(), "live")
-	script, err := scripted.Parse([]byte(`{"turns": [{"text": "Done."}]}`))
+	script, err := scripted.Parse([]byte(`{"usage": {"input": 1000, "output": 100}, "turns": [{"text": "Done."}]}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,12 +75,12 @@ func startExperiment(t *testing.T, cmd *exec.Cmd, dir string) {
 	})
 }
 
-// An experiment that its budget stopped says on its page what to do: the command there, with a
-// larger budget, runs the rest.
+// An experiment that its budget stopped says on its page what to do: the command there has a budget
+// with which it runs the rest.
 func TestTheCommandOfAStoppedExperimentContinuesIt(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "stopped")
-	script, err := scripted.Parse([]byte(`{"turns": [{"text": "Done."}]}`))
+	script, err := scripted.Parse([]byte(`{"usage": {"input": 1000, "output": 100}, "turns": [{"text": "Done."}]}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,28 +88,28 @@ func TestTheCommandOfAStoppedExperimentContinuesIt(t *testing.T) {
 	defer model.Close()
 	cmd := fitCommand(t, "benchmark", "run", "--family", demoFamily(t), "--runs", "1", "--no-probe",
 		"--concurrency", "1", "--arm", "a=agent:builtin,model:claude-sonnet-4-5", "--model-url", model.URL, "--output", dir,
-		"--max-tokens", "1")
+		"--max-cost-usd", "0.02")
 	cmd.Env, cmd.Stdout, cmd.Stderr = append(os.Environ(), "ANTHROPIC_API_KEY=none"), io.Discard, io.Discard
 	if err := cmd.Run(); cmd.ProcessState.ExitCode() != 4 {
-		t.Fatalf("a budget of one token ends with %v, want code 4", err)
+		t.Fatalf("a budget of 2 cents ends with %v, want code 4", err)
 	}
 	address := serve(t, dir)
 	g := &guide{asked: askView(t, address)}
 	place := spot{"stopped", "#/x/" + g.id(t, "stopped"), ".claim"}
-	page := glance(t, map[string]any{"url": address, "allow": []string{"409"}}, place)["stopped"]
+	page := glance(t, map[string]any{"url": address}, place)["stopped"]
 	page.says(t, "rerun the command with a larger budget to continue")
 	_, command, _ := strings.Cut(page.Text, "What to do: fit-benchmark ")
-	command, _, ok := strings.Cut(command, " --max-tokens 1 --output "+dir+" ")
-	if !ok {
+	command, _, ok := strings.Cut(command, " --output "+dir+" ")
+	if !ok || !strings.HasSuffix(command, " --max-cost-usd 0.06") {
 		t.Fatalf("the page says %q", page.Text)
 	}
 	words := append([]string{"benchmark"}, strings.Fields(command)...)
-	cmd = fitCommand(t, append(words, "--no-probe", "--max-tokens", "1000000", "--output", dir)...)
+	cmd = fitCommand(t, append(words, "--output", dir)...)
 	cmd.Env, cmd.Stdout = append(os.Environ(), "ANTHROPIC_API_KEY=none"), io.Discard
 	if err := cmd.Run(); err != nil {
 		t.Errorf("%s: %v", command, err)
 	}
-	page = glance(t, map[string]any{"url": address, "allow": []string{"409"}}, place)["stopped"]
+	page = glance(t, map[string]any{"url": address}, place)["stopped"]
 	page.says(t, "0 of 12 runs")
 	if strings.Contains(page.Text, "What to do") {
 		t.Errorf("a complete experiment says %q", page.Text)
@@ -130,7 +130,7 @@ func TestRunningCellIsCancelledAndRequeued(t *testing.T) {
 		"--arm", "a=agent:builtin,model:claude-sonnet-4-5", "--model-url", silent.URL, "--output", dir)
 	startExperiment(t, cmd, dir)
 	name := decode[string](t, b.run(t, "cancelRunning", map[string]any{
-		"url": serve(t, dir), "allow": []string{"409"}, // one arm has nothing to be compared with
+		"url": serve(t, dir),
 	}))
 	var answer struct {
 		Status struct {

@@ -71,10 +71,10 @@ func TestWhatRuns(t *testing.T) {
 	running.says(t, "7 000 of 12 000", money(&said.Status.CostUSD), money(&hourly)+" an hour", "2–4 min left")
 	running.has(t, "fix-add-01 ▸ quince ▸ run 1", "Bash go test ./... stalled, last entry 2 h ago", "1 h 00 m",
 		"3", "cancel")
-	running.hovers(t, "fix-add-00, pear, run 0: passed after 2 attempts · $0.25 · 4 turns · 9.0 s")
+	running.hovers(t, "fix-add-00, pear, run 0: passed after 2 attempts · $0.25 · 4 turns · 9.0 s with grading")
 	retries := [][]string{
-		{"attempt 1", "error provider", "$0.10", "2 turns", "1.5 s", "the service is overloaded"},
-		{"attempt 2", "pass", "$0.25", "4 turns", "9.0 s", ""},
+		{"attempt 1", "error provider", "$0.10", "2 turns", "1.5 s with grading", "the service is overloaded"},
+		{"attempt 2", "pass", "$0.25", "4 turns", "9.0 s with grading", ""},
 	}
 	for _, row := range retries {
 		pages["retried"].has(t, row...)

@@ -50,7 +50,7 @@ func TestARunWhoseAgentWasNotStartedSaysSo(t *testing.T) {
 	address := serve(t, top)
 	g := &guide{asked: askView(t, address)}
 	at := "#/x/" + g.id(t, "unstarted")
-	pages := glance(t, map[string]any{"url": address, "allow": []string{"409"}},
+	pages := glance(t, map[string]any{"url": address},
 		spot{"grid", at, "table.grid tbody tr"}, spot{"cell", at + "/greeting/a/0", ".outcome"})
 	pages["cell"].says(t, "the agent was not started", "Nothing: the agent was not started.")
 	for name, page := range pages {

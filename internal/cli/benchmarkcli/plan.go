@@ -76,7 +76,8 @@ func runPlan(ctx context.Context, con *console.Console, registry *agent.Registry
 	args []string,
 ) error {
 	if !(opts.effect > 0 && opts.effect < 1) {
-		return console.Usagef("--effect %g: must be between 0 and 1, e.g. 0.1", opts.effect)
+		return console.Usagef("--effect %g: must be a fraction between 0 and 1: 0.1 is 10 percentage points",
+			opts.effect)
 	}
 	p := &forecast.Forecast{
 		Effect: opts.effect,

@@ -28,10 +28,12 @@ func (q *questionFlags) register(flags *pflag.FlagSet) {
 
 // question returns what is planned.
 func (q *questionFlags) question(alpha float64) (experiment.Question, error) {
-	for _, amount := range []float64{q.margin, q.nonInferior, q.effect} {
+	for name, amount := range map[string]float64{
+		"margin": q.margin, "non-inferior": q.nonInferior, "effect": q.effect,
+	} {
 		if !(amount >= 0 && amount < 1) {
 			return experiment.Question{}, console.Usagef(
-				"--margin, --non-inferior and --effect must be at least 0 and below 1")
+				"--%s %g: must be a fraction of at least 0 and below 1: 0.1 is 10 percentage points", name, amount)
 		}
 	}
 	return experiment.Question{

@@ -25,6 +25,7 @@ they were opened; what comes with the agent; and the evidence about the work.`,
   fit-benchmark show benchmark-runs count-words/after/0 --format html > cell.html`,
 		Args: experimentcli.ShowArgs,
 		RunE: func(command *cobra.Command, args []string) error {
+			experimentcli.DirectoryFirst(con, args)
 			if format.Value != formatHTML {
 				return experimentcli.ShowCell(command.Context(), con, registry, args[0], args[1], format.JSON())
 			}

@@ -70,11 +70,6 @@ func Unusable(err error) error {
 // ShowArgs checks the arguments of show. The path of a run or of a file of it is no argument, but
 // says what is meant.
 func ShowArgs(command *cobra.Command, args []string) error {
-	if len(args) == 2 {
-		if _, _, _, ok := SplitCell(args[0]); ok && !strings.Contains(args[1], "/") {
-			return console.Usagef("the run directory comes first: %s %s %s", command.CommandPath(), args[1], args[0])
-		}
-	}
 	if len(args) != 1 {
 		return cobra.ExactArgs(2)(command, args)
 	}
@@ -87,6 +82,16 @@ func ShowArgs(command *cobra.Command, args []string) error {
 		}
 	}
 	return cobra.ExactArgs(2)(command, args)
+}
+
+// DirectoryFirst puts the run directory before the run, in whichever order they came.
+func DirectoryFirst(con *console.Console, args []string) {
+	if _, err := os.Stat(con.Path(args[0])); err == nil {
+		return
+	}
+	if info, err := os.Stat(con.Path(args[1])); err == nil && info.IsDir() {
+		args[0], args[1] = args[1], args[0]
+	}
 }
 
 // ShowCell prints everything that is known about one run of a directory, named TASK/ARM/RUN.
@@ -200,8 +205,8 @@ func (s *shownCell) show(w io.Writer, pairs []versus.Pair) error {
 	if notStarted(cell) {
 		p.line("the agent was not started")
 	} else {
-		p.line("%s · %.1f s · %s · %s, +%d −%d%s · exit code %d", report.Count(cell.Turns, "turn"),
-			float64(cell.WallClockMs)/1000, display.FineCost(cell.CostUSD), report.Count(cell.Diff.Files, "file"),
+		p.line("%s · %s agent time · %s · %s, +%d −%d%s · exit code %d", report.Count(cell.Turns, "turn"),
+			display.Millis(cell.WallClockMs), display.FineCost(cell.CostUSD), report.Count(cell.Diff.Files, "file"),
 			cell.Diff.Added, cell.Diff.Removed, generated, cell.ExitCode)
 	}
 	if cell.Problem != "" {

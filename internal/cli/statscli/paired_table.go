@@ -27,6 +27,12 @@ type columnsOf struct {
 
 func newPairedTable(rows []line) (pairedTable, error) {
 	table := pairedTable{names: [2]string{"the first column", "the second column"}}
+	for _, cell := range rows[0].cells {
+		if slices.Contains([]string{"arm", "agent", "model", "variant"}, strings.ToLower(cell)) {
+			return pairedTable{}, fmt.Errorf("a table with a column %s has a row for each run, and here each has a "+
+				"task and the outcomes of both sides: fit-benchmark compare reads it", cell)
+		}
+	}
 	columns, header, err := findColumns(rows)
 	if err != nil {
 		return pairedTable{}, err

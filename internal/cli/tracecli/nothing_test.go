@@ -43,6 +43,7 @@ func TestNothingIsNotAnAnswer(t *testing.T) {
 				[]string{"count", "--format", "ndjson", path},
 				[]string{"export", "--to", "otlp", path},
 				[]string{"export", "--to", "document", path},
+				[]string{"export", "--to", "html", path},
 			) {
 				if slices.Contains([]string{"validate", "cost", "assert"}, args[0]) {
 					continue // the first two are below, and assert is about any file

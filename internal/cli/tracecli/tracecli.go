@@ -105,8 +105,14 @@ func (a *app) noVerb(command *cobra.Command, args []string) error {
 			return console.Usagef("%s is a command, not a flag: %s", verb.Name(), verb.UseLine())
 		}
 	}
-	if len(args) == 0 {
+	switch {
+	case len(args) == 0:
 		return console.NeedsCommand(command)
+	case len(args) == 2 && args[0] == "help":
+		if verb, _, err := command.Find(args[1:]); err == nil && verb != command {
+			return verb.Help()
+		}
+		args = args[1:]
 	}
 	return console.UnknownCommand(command, args[0])
 }

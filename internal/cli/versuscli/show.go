@@ -19,6 +19,7 @@ func newShow(con *console.Console, registry *agent.Registry) *cobra.Command {
   fit versus show eval/run-001 fix-auth-race/%[1]s/0 --format json`, registry.Examples(1)...),
 		Args: experimentcli.ShowArgs,
 		RunE: func(command *cobra.Command, args []string) error {
+			experimentcli.DirectoryFirst(con, args)
 			return experimentcli.ShowCell(command.Context(), con, registry, args[0], args[1], format.JSON())
 		},
 	}

@@ -104,11 +104,11 @@ var waysOut = map[string]string{
 	ledger.CauseNoPrice:     "give the model a price (FIT_PRICES), or a budget in tokens, then rerun the same command",
 	ledger.ErrorSetup: "the workspace could not be created: run fit doctor, or fix the family, which then needs " +
 		"another --output",
-	ledger.ErrorPreflight: "the task's preflight hook fails without an agent: try fit-benchmark lint --family FAMILY; " +
-		"a family that was changed needs another --output",
-	ledger.ErrorProvider: "the model provider failed: check --model-url where it is not reached, the model's name " +
-		"where that is not found (404), the proxy where a page of HTML came back; else wait or lower the concurrency; " +
-		"then --retry-errors",
+	ledger.ErrorPreflight: "the task's preflight hook fails without an agent: try fit-benchmark lint --family " +
+		"FAMILY; a family that was changed needs another --output",
+	ledger.ErrorProvider: "the model provider failed: check --model-url where it is not reached, the model's " +
+		"name where that is not found (404), the proxy where a page of HTML came back; else wait, or lower the " +
+		"concurrency; then --retry-errors",
 	ledger.ErrorAgentStart: "the agent did not start or got no reply: check the model, --model-url and fit doctor",
 	ledger.ErrorAgentKilled: "something killed the agents: look for a system short of memory (dmesg), or run fewer " +
 		"at a time, then --retry-errors",

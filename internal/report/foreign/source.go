@@ -80,6 +80,9 @@ func Read(path string, opts Options) (*Runs, error) {
 	if !info.IsDir() && !info.Mode().IsRegular() { // reading a pipe might wait forever, and ends only once
 		return nil, choiceErrorf("%s is neither a file nor a directory: save it to a file first", path)
 	}
+	if info.Mode().IsRegular() && info.Size() == 0 {
+		return nil, choiceErrorf("%s is empty: it holds no results", path)
+	}
 	for _, one := range readers() {
 		if opts.Format != "" && opts.Format != one.format {
 			continue

@@ -148,7 +148,8 @@ func firstLines(arms []arm) []string {
 	return report.FirstLines(groups...)
 }
 
-// compareAll compares every two arms, or all with the first where that was planned.
+// compareAll compares every two arms, or all with the first where that was planned. What is
+// compared with a baseline comes first: its differences have the sign that they have everywhere.
 func (b *builder) compareAll() error {
 	var pairs [][2]*arm
 	for i := range b.arms {
@@ -156,7 +157,11 @@ func (b *builder) compareAll() error {
 			break
 		}
 		for j := i + 1; j < len(b.arms); j++ {
-			pairs = append(pairs, [2]*arm{&b.arms[i], &b.arms[j]})
+			pair := [2]*arm{&b.arms[i], &b.arms[j]}
+			if b.source.baseline {
+				slices.Reverse(pair[:])
+			}
+			pairs = append(pairs, pair)
 		}
 	}
 	return b.comparePairs(pairs)

@@ -52,6 +52,9 @@ type Source struct {
 	tasks    map[string]evidence.Task
 	reviews  evidence.Reviews
 	evidence *evidence.Directory
+	// baseline is true where the first arm is what the others are compared with: in an experiment
+	// on a family, not among agents on task files.
+	baseline bool
 }
 
 // attempt is an attempt with its evidence.
@@ -176,6 +179,7 @@ func (s *Source) collect(ctx context.Context, tasks []evidence.Task) error {
 		return err
 	}
 	s.cells, s.tasks = make([]attempt, len(examined)), map[string]evidence.Task{}
+	s.baseline = len(tasks) == 0 && s.plan != nil
 	for _, task := range tasks {
 		s.tasks[task.ID] = task
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -105,7 +106,7 @@ func agentSection(agents []AgentSummary) section {
 	s := section{
 		title: "Agents",
 		head: []string{
-			"agent", "pass rate", "score", "corrected correctness", "blended", "median time", "median cost",
+			"agent", "pass rate", "score", "corrected correctness", "blended", "agent time", "median cost",
 			"integrity flags", "runs", "excluded", "retried", "at a limit",
 		},
 	}
@@ -300,7 +301,7 @@ func milestoneSection(pairs []Pair) section {
 			}
 			time, turns := dash, dash
 			if gap.DeltaElapsedMs != nil {
-				time = fmt.Sprintf("%+.1f s", *gap.DeltaElapsedMs/1000)
+				time = fmt.Sprintf("%+.1f s", math.Round(*gap.DeltaElapsedMs/100)/10+0) // never -0.0
 			}
 			if gap.DeltaTurn != nil {
 				turns = fmt.Sprintf("%+g", *gap.DeltaTurn)

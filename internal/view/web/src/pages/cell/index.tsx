@@ -190,7 +190,7 @@ function Outcome(props: { id: string; detail: CellDetail }): JSX.Element {
   const { cell } = props.detail;
   const facts = !began(cell)
     ? [cell.state === "error" || cell.state === "retry" ? "the agent was not started" : ""]
-    : [spent(cell.costUsd), count(cell.turns, "turn"), duration(cell.durationMs), short(cell.tokens) + " tokens", `attempt ${cell.attempt} of ${Math.max(cell.attempts, cell.attempt)}`];
+    : [spent(cell.costUsd), count(cell.turns, "turn"), duration(cell.durationMs) + " with grading", short(cell.tokens) + " tokens", `attempt ${cell.attempt} of ${Math.max(cell.attempts, cell.attempt)}`];
   return (
     <div class="outcome">
       <h1 class="sentence">
@@ -304,7 +304,7 @@ function Attempts(props: { id: string; detail: CellDetail }): JSX.Element {
               </td>
               <td class="num">{a.notStarted ? "–" : money(a.costUsd)}</td>
               <td class="num">{a.notStarted ? "–" : count(a.turns, "turn")}</td>
-              <td class="num">{a.notStarted ? "–" : duration(a.durationMs)}</td>
+              <td class="num">{a.notStarted ? "–" : duration(a.durationMs) + " with grading"}</td>
               <td>{visible(a.errorMessage)}</td>
             </tr>
           ))}

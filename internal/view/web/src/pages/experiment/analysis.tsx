@@ -108,9 +108,9 @@ export function TimeAndTurns(props: { cells: Cells; groups: Group[]; comparison:
     <>
       <div class="plots">
         <Chart
-          options={spread(measured((c) => c.durationMs / 1000), seconds, "time of a run with its grading, seconds")}
+          options={spread(measured((c) => c.durationMs / 1000), seconds, "time of a run with grading, seconds")}
           depends={[props.cells, props.groups]}
-          label={"Time per run. Medians: " + times}
+          label={"Time per run with grading. Medians: " + times}
           caption={"One mark per run; the dashed line is the median: " + times}
         />
         <Chart
@@ -120,7 +120,7 @@ export function TimeAndTurns(props: { cells: Cells; groups: Group[]; comparison:
           caption={"Runs by their number of turns. Medians: " + counts}
         />
       </div>
-      <RatioLine name="time of the agent" ratio={props.comparison?.time} />
+      <RatioLine name="agent time" ratio={props.comparison?.time} />
       <RatioLine name="turns" ratio={props.comparison?.turns} />
     </>
   );

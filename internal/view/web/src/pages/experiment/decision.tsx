@@ -220,7 +220,7 @@ export function Pairs(props: { id: string; family: FamilyComparison }): JSX.Elem
 function Price(props: { detail: ExperimentDetail }): JSX.Element | null {
   const c = props.detail.comparison;
   if (!c) return null;
-  const ratios = [ratio("cost", c.cost?.all), ratio("time", c.time?.all), ratio("turns", c.turns?.all)].filter(Boolean);
+  const ratios = [ratio("cost", c.cost?.all), ratio("agent time", c.time?.all), ratio("turns", c.turns?.all)].filter(Boolean);
   const found = detectable(c.decision.mde);
   const both = c.costA === null && c.costB === null ? "costs unknown" : `${money(c.costA)} and ${money(c.costB)} spent`;
   return (

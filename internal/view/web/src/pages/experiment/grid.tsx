@@ -101,7 +101,7 @@ function columnsOf(props: GridProps, forest: boolean): Column<Row>[] {
     ...(forest && arms.length <= 2 ? difference : []),
     { name: "cost", head: "cost", num: true, sort: (r) => r.cost, show: (r) => (r.cost === undefined ? "–" : money(r.cost)) },
     { name: "turns", head: "turns", num: true, sort: (r) => r.turns, show: (r) => r.turns ?? "–" },
-    { name: "time", head: "time", num: true, sort: (r) => r.time, show: (r) => (r.time === undefined ? "–" : duration(r.time)) },
+    { name: "time", head: "time with grading", num: true, sort: (r) => r.time, show: (r) => (r.time === undefined ? "–" : duration(r.time)) },
     ...more,
   ];
 }
@@ -330,7 +330,7 @@ function Marks(props: { id: string; cells: Cell[] }): JSX.Element {
 
 export function summary(c: Cell): string {
   const facts = [`${c.task}, ${c.arm}, run ${c.run}: ${outcomeWord(c.state)}${c.attempts > 1 ? ` after ${c.attempts} attempts` : ""}`];
-  if (began(c)) facts.push(money(c.costUsd), count(c.turns, "turn"), duration(c.durationMs));
+  if (began(c)) facts.push(money(c.costUsd), count(c.turns, "turn"), duration(c.durationMs) + " with grading");
   if (c.notes) facts.push(count(c.notes, "note"));
   return visible(facts.join(" · ") + (c.tags?.length ? "\ntags: " + c.tags.join(", ") : "") + (c.why ? "\n" + c.why : ""));
 }

@@ -32,7 +32,8 @@ export function ExperimentPage(props: { id: string }): JSX.Element {
   const query = place.value.query;
   // Which two of several arms the grid compares. An exported file has the first two.
   const pair: [string, string | undefined][] = frozen ? [] : [["a", query.get("a") ?? undefined], ["b", query.get("b") ?? undefined]];
-  const forest = useSteady<Forest>(url(`${base}/forest`, pair));
+  const compared = (detail.data?.report?.groups?.length ?? 0) > 1;
+  const forest = useSteady<Forest>(compared ? url(`${base}/forest`, pair) : null);
   const [status, setStatus] = useState<Status | null>(null);
   const [changed, setChanged] = useState(new Map<string, Cell>());
   useEvents(detail.data && unfinished(detail.data.experiment) ? { experiment: props.id } : null, {
@@ -71,7 +72,7 @@ function unfinished(e: Experiment): boolean {
 }
 
 /** Keeps what was read while it is read anew, so that nothing flickers. */
-function useSteady<T>(address: string): { data?: T; failure?: { message: string; hint: string }; reload: () => void } {
+function useSteady<T>(address: string | null): { data?: T; failure?: { message: string; hint: string }; reload: () => void } {
   const loaded = useApi<T>(address);
   const last = useRef<T | undefined>(undefined);
   useEffect(() => {

@@ -58,7 +58,7 @@ function Agents(props: { report: EvalReport }): JSX.Element {
               <th scope="col">agent</th>
               <th scope="col" class="num">pass rate</th>
               <th scope="col">95% CI</th>
-              {["runs", "missing", "quality", "median time", "median turns", "cost", "flags"].map((h) => (
+              {["runs", "missing", "quality", "median agent time", "median turns", "cost", "flags"].map((h) => (
                 <th key={h} scope="col" class="num">
                   {h}
                 </th>

@@ -98,7 +98,7 @@ function Column(props: { id: string; cell: VersusCell; tone: string }): JSX.Elem
         </Link>
       </h3>
       <p class="soft">
-        {[data ? money(data.cell.costUsd) : "", cell.problem ? "" : count(cell.turns, "turn"), cell.problem ? "" : duration(cell.wallClockMs), cell.blended === null ? "" : `quality ${cell.blended.toFixed(2)}`].filter(Boolean).join(" · ")}
+        {[data ? money(data.cell.costUsd) : "", cell.problem ? "" : count(cell.turns, "turn"), cell.problem ? "" : duration(cell.wallClockMs) + " agent time", cell.blended === null ? "" : `quality ${cell.blended.toFixed(2)}`].filter(Boolean).join(" · ")}
       </p>
       {cell.problem && <p class="fail-text">{visible(cell.problem)}</p>}
       {cell.verdicts?.length ? <PanelVotes verdicts={cell.verdicts} /> : null}
