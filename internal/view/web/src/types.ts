@@ -201,7 +201,7 @@ export interface Comparison {
   withheld?: Reason[];
   same?: boolean;
   requestDifferences?: { what: string; before?: string; after?: string; cause?: string; undeclared?: boolean }[];
-  unsure?: { a: { missing: number; retried: number; unplanned?: number; unverified: number }; b: { missing: number; retried: number; unplanned?: number; unverified: number } };
+  unsure?: { a: { missing: number; retried: number; unplanned?: number; unplannedRuns?: number; unverified: number }; b: { missing: number; retried: number; unplanned?: number; unplannedRuns?: number; unverified: number } };
   bounds?: { worst: number; best: number; lo: number; hi: number };
   retries?: { a: number; b: number; runsA: number; runsB: number; p: number };
   failedCalls?: { a: number; b: number; runsA: number; runsB: number; p: number };
@@ -395,7 +395,7 @@ export interface FamilyComparison {
   treatment?: Treatment;
   baseline?: string;
   arms: { name: string; provenance: Provenance; rate?: Interval; bounds?: { worst: number; best: number; lo: number; hi: number }; costUsd: number | null; missing?: number; retriedRuns?: number; limits?: Record<string, number>; flow?: { planned: number; started: number; retried: number; why?: Record<string, number>; limited: number; held: number; failedCalls: number; graded: number }; differs?: string[]; judge?: { asked: number; passed: number; failed: number; undecided: number; mechanical?: Interval; costUsd: number | null; models?: string[]; digests?: string[]; agreement?: { votes: number; runs: number; unanimous: number; observed: number; alpha?: { value: number; se?: number; observed: number; expected: number; items: number }; kappa?: { value: number; se?: number; observed: number; expected: number; items: number }; effectiveVotes?: number }; corrected?: { status: string; passRate?: Interval; judged?: Interval; observed: number; calibration: { agent?: string; tp: number; m1: number; tn: number; m0: number }; perArm?: boolean; design: string; caveat?: string } } }[] | null;
-  pairs: { a: string; b: string; decision: Decision; observed?: string; withheld?: Reason[]; same?: boolean; requestDifferences?: { what: string; before?: string; after?: string; cause?: string; undeclared?: boolean }[]; unsure?: { a: { missing: number; retried: number; unplanned?: number; unverified: number }; b: { missing: number; retried: number; unplanned?: number; unverified: number } }; bounds?: { worst: number; best: number; lo: number; hi: number }; retries?: { a: number; b: number; runsA: number; runsB: number; p: number }; failedCalls?: { a: number; b: number; runsA: number; runsB: number; p: number } }[];
+  pairs: { a: string; b: string; decision: Decision; observed?: string; withheld?: Reason[]; same?: boolean; requestDifferences?: { what: string; before?: string; after?: string; cause?: string; undeclared?: boolean }[]; unsure?: { a: { missing: number; retried: number; unplanned?: number; unplannedRuns?: number; unverified: number }; b: { missing: number; retried: number; unplanned?: number; unplannedRuns?: number; unverified: number } }; bounds?: { worst: number; best: number; lo: number; hi: number }; retries?: { a: number; b: number; runsA: number; runsB: number; p: number }; failedCalls?: { a: number; b: number; runsA: number; runsB: number; p: number } }[];
   sets?: string[][];
   warnings?: string[];
   imported?: string;
