@@ -99,8 +99,9 @@ func newBridge(t *testing.T, adapt func(*bridge)) *bridge {
 	}
 	b.env = []string{
 		childVariable + "=1", "GORACE=atexit_sleep_ms=0", "HOME=" + b.dir, "USER=Eve", "PATH=" + os.Getenv("PATH"),
-		"TMPDIR=" + t.TempDir(), "FIT_MODEL_URL=" + model.URL,
+		"TMPDIR=" + t.TempDir(),
 	}
+	b.flags = append(b.flags, "--model-url", model.URL) // which a run that is continued needs, too
 	if adapt != nil {
 		adapt(b)
 	}

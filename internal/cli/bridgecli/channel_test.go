@@ -2,8 +2,11 @@ package bridgecli_test
 
 import (
 	"cmp"
+	"crypto/tls"
+	"crypto/x509"
 	"database/sql"
 	"encoding/json"
+	"encoding/pem"
 	"fmt"
 	"io"
 	"maps"
@@ -11,6 +14,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -94,7 +98,7 @@ type moments struct {
 	stop  chan chan struct{}
 }
 
-func (m *moments) pass(*http.Request) (status int, header http.Header, body string) {
+func (m *moments) pass(r *http.Request) (status int, header http.Header, body string) {
 	m.mu.Lock()
 	m.count++
 	hit := len(m.at) > 0 && m.count >= m.at[0]
@@ -104,8 +108,11 @@ func (m *moments) pass(*http.Request) (status int, header http.Header, body stri
 	m.mu.Unlock()
 	if hit {
 		killed := make(chan struct{})
-		m.stop <- killed
-		<-killed
+		select {
+		case m.stop <- killed:
+			<-killed
+		case <-r.Context().Done(): // the test is over
+		}
 	}
 	return 0, nil, ""
 }
@@ -157,6 +164,9 @@ func TestKilledAtAnyStepTheChannelHasEveryPostOnce(t *testing.T) {
 			comments := site.Comments(on)
 			if len(comments) >= len(commented) {
 				over++
+			}
+			if all := strings.Join(comments, "\n"); strings.Contains(all, "The discussion is failed") {
+				t.Fatal(all)
 			}
 			if slices.Contains(comments, commented[1]) && !answered[on] {
 				answered[on] = true
@@ -296,4 +306,55 @@ func TestAWorkflowHoldsARun(t *testing.T) {
 	}
 	b.kill()
 	b.nothingHasAToken(b.written(), secrets...)
+}
+
+// TestOverTLS: people reach the bridge with a certificate that they trust, and only with TLS, and
+// the runs of this machine, which do not trust it, reach it, too.
+func TestOverTLS(t *testing.T) {
+	t.Parallel()
+	authority := httptest.NewTLSServer(nil) // its certificate is for 127.0.0.1
+	authority.Close()
+	certificate := authority.TLS.Certificates[0]
+	key, err := x509.MarshalPKCS8PrivateKey(certificate.PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := newBridge(t, func(b *bridge) {
+		for name, block := range map[string]*pem.Block{
+			"cert.pem": {Type: "CERTIFICATE", Bytes: certificate.Certificate[0]},
+			"key.pem":  {Type: "PRIVATE KEY", Bytes: key},
+		} {
+			if err := os.WriteFile(filepath.Join(b.dir, name), pem.EncodeToMemory(block), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		b.flags = append([]string{"--tls-cert", "cert.pem", "--tls-key", "key.pem"}, b.flags...)
+	})
+	fit := func(env string, args ...string) (string, error) {
+		command := exec.CommandContext(t.Context(), b.process.Path)
+		command.Args = append([]string{"fit", "bridge"}, args...)
+		command.Dir, command.Env = b.dir, append(slices.Clone(b.env), env)
+		out, err := command.CombinedOutput()
+		return strings.TrimSpace(string(out)), err
+	}
+	trusted := "SSL_CERT_FILE=" + filepath.Join(b.dir, "cert.pem")
+	thread, err := fit(trusted, "post", "--dir", "bridge", "Which licence?")
+	if err != nil {
+		t.Fatal(thread, err)
+	}
+	said, err := fit(trusted, "read", "--dir", "bridge", thread, "--until", "recessed,failed")
+	if err != nil || !strings.Contains(said, "alice: Alice is for MIT.") {
+		t.Errorf("%v\n%s", err, said)
+	}
+	response, err := http.Get("http://" + b.address.Host + "/health") //nolint:noctx // an address of this test
+	if err == nil {
+		_ = response.Body.Close()
+		if response.StatusCode == http.StatusOK {
+			t.Error("the bridge answers without TLS")
+		}
+	}
+	untrusted := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: x509.NewCertPool()}}}
+	if _, err := untrusted.Get("https://" + b.address.Host + "/health"); err == nil { //nolint:noctx,bodyclose // likewise
+		t.Error("a client that trusts nobody was answered")
+	}
 }

@@ -15,6 +15,9 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
 	"github.com/fit-eval/fit/internal/atomicfile"
 	"github.com/fit-eval/fit/internal/bridge/server"
 	"github.com/fit-eval/fit/internal/cli/console"
@@ -27,6 +30,28 @@ type dispatcher struct {
 	con     *console.Console
 	dir     string
 	discuss []string // flags of fit-harness discuss
+	resume  []string // those of them that fit-harness resume needs again
+}
+
+// flagsOfResume returns the flags of fit-harness discuss that a run which is continued does not
+// find in its trace. They come from the commands themselves, so mistakes in them are found here.
+func flagsOfResume(root *cobra.Command, given []string) (again []string, err error) {
+	commands := map[string]*cobra.Command{}
+	for _, name := range []string{"discuss", "resume"} {
+		if commands[name], _, err = root.Find([]string{"harness", name}); err != nil {
+			return nil, err
+		}
+	}
+	err = commands["discuss"].Flags().ParseAll(given, func(flag *pflag.Flag, value string) error {
+		if commands["resume"].Flags().Lookup(flag.Name) != nil {
+			again = append(again, "--"+flag.Name+"="+value)
+		}
+		return nil
+	})
+	if err != nil {
+		err = console.Usagef("fit-harness discuss: %w", err)
+	}
+	return again, err
 }
 
 const (
@@ -50,7 +75,7 @@ func (d dispatcher) hold(ctx context.Context, job server.Job) error {
 	}
 	for n := 0; ; n++ {
 		_, err := harness.Inspect(trace)
-		args := []string{"resume", trace}
+		args := append([]string{"resume", trace}, d.resume...)
 		ended := errors.Is(err, harness.ErrEnded)
 		switch {
 		case ended:

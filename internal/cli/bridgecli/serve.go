@@ -59,7 +59,7 @@ model's address for runs with FIT_MODEL_URL.`,
 			if dash := command.ArgsLenAtDash(); len(args) > 0 && dash != 0 {
 				return console.Usagef("%q: flags of fit-harness discuss stand after --", args[0])
 			}
-			return serve(command.Context(), con, dialects, &opts)
+			return serve(command, con, dialects, &opts)
 		},
 	}
 	flags := command.Flags()
@@ -77,7 +77,7 @@ model's address for runs with FIT_MODEL_URL.`,
 	return command
 }
 
-func serve(ctx context.Context, con *console.Console, dialects session.Dialects, opts *serveOptions) error {
+func serve(command *cobra.Command, con *console.Console, dialects session.Dialects, opts *serveOptions) error {
 	dir, err := directory(con, opts.dir)
 	if err != nil {
 		return err
@@ -95,16 +95,30 @@ func serve(ctx context.Context, con *console.Console, dialects session.Dialects,
 	}
 	defer listener.Close()
 	d := dispatcher{con: con, dir: dir, discuss: opts.discuss}
-	hold := d.hold
+	listeners, reached := []net.Listener{listener}, address
+	var hold func(context.Context, server.Job) error
 	switch {
 	case opts.dispatch != "":
 		hold = d.command(opts.dispatch)
 	case opts.channels.workflow != "":
 		hold = channels.workflow.hold
+	default:
+		if d.resume, err = flagsOfResume(command.Root(), opts.discuss); err != nil {
+			return err
+		}
+		hold = d.hold
+		local, err := forRuns(opts, listener)
+		if err != nil {
+			return err
+		}
+		if reached = "http://" + local.Addr().String(); local != listener {
+			defer local.Close()
+			listeners = append(listeners, local)
+		}
 	}
 	bridge, err := server.Open(server.Config{
 		Dir:      dir,
-		Address:  address,
+		Address:  reached,
 		Dispatch: hold,
 		MaxRuns:  opts.runs.Value,
 		RunLimit: opts.limit.Value,
@@ -135,7 +149,8 @@ func serve(ctx context.Context, con *console.Console, dialects session.Dialects,
 		return errors.Join(err, bridge.Close())
 	}
 	fmt.Fprintln(con.Stdout, personURL(address, token))
-	return errors.Join(answer(ctx, bridge, channels.handler(bridge, pages), listener), pages.Close())
+	handler := channels.handler(bridge, pages)
+	return errors.Join(answer(command.Context(), bridge, handler, listeners...), pages.Close())
 }
 
 func (opts *serveOptions) check() error {
@@ -150,7 +165,7 @@ func (opts *serveOptions) check() error {
 }
 
 // answer serves until the context ends.
-func answer(ctx context.Context, bridge *server.Server, handler http.Handler, listener net.Listener) error {
+func answer(ctx context.Context, bridge *server.Server, handler http.Handler, listeners ...net.Listener) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	web := &http.Server{
@@ -160,19 +175,36 @@ func answer(ctx context.Context, bridge *server.Server, handler http.Handler, li
 		MaxHeaderBytes:    64 << 10,
 		ErrorLog:          log.New(io.Discard, "", 0),
 	}
-	served := make(chan error, 1)
-	go func() {
-		err := web.Serve(listener)
-		cancel() // without its listener, a bridge is of no use
-		served <- err
-	}()
+	served := make(chan error, len(listeners))
+	for _, listener := range listeners {
+		go func() {
+			err := web.Serve(listener)
+			cancel() // without its listeners, a bridge is of no use
+			served <- err
+		}()
+	}
 	err := bridge.Serve(ctx)
 	closed := bridge.Close() // answers those who wait
 	_ = web.Close()
-	if end := <-served; !errors.Is(end, http.ErrServerClosed) {
-		err = cmp.Or(err, end)
+	for range listeners {
+		if end := <-served; !errors.Is(end, http.ErrServerClosed) {
+			err = cmp.Or(err, end)
+		}
 	}
 	return errors.Join(err, closed)
+}
+
+// forRuns returns the port for the runs of this machine. Where people need TLS it is another one,
+// on the loopback interface: the machine may not trust the certificate.
+func forRuns(opts *serveOptions, listener net.Listener) (net.Listener, error) {
+	if opts.cert == "" {
+		return listener, nil
+	}
+	local, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, console.Exit(console.ExitIncomplete, fmt.Errorf("no port for runs: %w", err))
+	}
+	return local, nil
 }
 
 // listen opens the port, and returns the address at which it is reached.
@@ -180,6 +212,10 @@ func listen(con *console.Console, opts *serveOptions) (net.Listener, string, err
 	host, _, err := net.SplitHostPort(opts.listen)
 	if err != nil {
 		return nil, "", console.Usagef("--listen must be HOST:PORT, not %q", opts.listen)
+	}
+	if opts.public != "" && !secure(opts.public) {
+		return nil, "", console.Usagef("--public must be an https URL, or one of this machine: tokens would be sent " +
+			"in the clear")
 	}
 	if (opts.cert == "") != (opts.key == "") {
 		return nil, "", console.Usagef("--tls-cert and --tls-key belong together")
