@@ -78,6 +78,7 @@ func (a *diffAudit) file(file *patch.File) {
 		a.source(file)
 	}
 	a.check(file)
+	a.replaced(file)
 	for line := range file.Lines() {
 		if line.Op == patch.Plus && isInjection(line.Text) {
 			a.inDiff(flagJudgeInjection, file.New, line.New, line.Text)
@@ -202,7 +203,8 @@ func (a *diffAudit) check(file *patch.File) {
 		if name == "" {
 			continue
 		}
-		if a.classes.scripts[name] && !a.classes.isTest(name) || matches(a.classes.verify, name) || decides(name) {
+		if a.classes.scripts[name] && !a.classes.isTest(name) || matches(a.classes.verify, name) || decides(name) ||
+			shadows(file) {
 			a.tampered(file, nil)
 			return
 		}

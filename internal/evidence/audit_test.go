@@ -228,6 +228,52 @@ var seeds = []struct {
 		added("add.py", "import os", "os._exit(0)"), nil,
 	},
 	{
+		"a package in place of the language's", "verify_tampered@unittest/__init__.py:1",
+		added("unittest/__init__.py", "class TestCase: pass"), nil,
+	},
+	{
+		"a module that the runner loads", "verify_tampered@difflib.py:1", added("difflib.py", "x = 1"), nil,
+	},
+	{"a module among others", "", added("tools/json.py", "x = 1"), nil},
+	{"a package of its own", "", added("calc/json/__init__.py", "x = 1"), nil},
+	{
+		"a library of tests that the project brings", "verify_tampered@node_modules/chai/index.js:11",
+		modified("node_modules/chai/index.js", " a", "+module.exports = {}", " b"), nil,
+	},
+	{
+		"a runner that is replaced", "verify_tampered@add.py:2",
+		added("add.py", "import unittest as u", "u.TestCase.run = lambda self, result=None: result"), nil,
+	},
+	{
+		"a method that is replaced", "verify_tampered@add.py:2",
+		added("add.py", "from unittest import TestCase as T", "setattr(T, 'assertEqual', lambda *a: None)"), nil,
+	},
+	{
+		"an assertion that is replaced", "verify_tampered@a.js:2 verify_tampered@a.js:3",
+		added("a.js", "const a = require('node:assert');", "a.equal = () => {};",
+			"Object.assign(a.strict, {equal() {}});"), nil,
+	},
+	{
+		"an assertion that is replaced where it is loaded", "verify_tampered@a.mjs:1",
+		added("a.mjs", "require('assert').strictEqual = () => {};"), nil,
+	},
+	{
+		"assertions that are used", "",
+		added("a.js", "import assert from 'node:assert';", "const x = assert.ok(y);",
+			"this.assert = 1; if (a.b === assert.c) {}"), nil,
+	},
+	{
+		"a test of its own", "",
+		added("test_new.py", "import unittest", "class T(unittest.TestCase):", "  def test_x(self):",
+			"    self.maxDiff = None",
+			"    self.assertEqual(1, 1)"), nil,
+	},
+	{
+		"a test with mocks", "",
+		added("test_new.py", "from unittest import mock", "@mock.patch.object(os, 'getcwd')", "def test_x(mock):",
+			"    mock.return_value = 1"), nil,
+	},
+	{
 		"a program that ends", "",
 		added("tool.py", "#!/usr/bin/env python3", "import sys", "def main():", "    sys.exit(0)", "main()"), nil,
 	},
