@@ -45,6 +45,7 @@ const (
 	CauseNoReward    = "no_reward"    // the verifier wrote none
 	CauseEmptyReward = "empty_reward" // the verifier's file has nothing in it
 	CauseBadReward   = "bad_reward"   // the verifier's file cannot be read
+	CauseUnknown     = "unknown"      // nobody can know what a check asks; not tried again
 	CauseNoRecording = "no_recording" // what is replayed has no record of the cell
 	CauseNoPrice     = "no_price"     // a budget in dollars, and a model without a price
 	CausePressure    = "pressure"     // the time ran out on an overloaded machine

@@ -44,7 +44,8 @@ func (b *breaker) record(r *ledger.Record) {
 	case r.Verdict != ledger.Error:
 		b.cause, b.class = streak{}, streak{}
 		return
-	case r.ErrorClass == ledger.ErrorInterrupted || r.ErrorClass == ledger.ErrorBudget || excused(r):
+	case r.ErrorClass == ledger.ErrorInterrupted || r.ErrorClass == ledger.ErrorBudget || excused(r),
+		r.ErrorCause == ledger.CauseUnknown: // nothing is broken
 		return
 	}
 	b.cause.add(causeOf(r), r.SignedBy)

@@ -379,7 +379,11 @@ func (e *engine) outcome(ctx context.Context) Outcome {
 		o.Status = Incomplete
 		o.Reason = fmt.Sprintf("%d of %d cells ended in errors; rerun with --retry-errors to retry them",
 			e.tally.errors, e.tally.total)
-		if failure.OnlyGraders(o.Causes) {
+		switch {
+		case !slices.ContainsFunc(o.Causes, func(c failure.Cause) bool { return c.Cause != ledger.CauseUnknown }):
+			o.Reason = fmt.Sprintf("%d of %d cells have no answer, which running them again does not change",
+				e.tally.errors, e.tally.total)
+		case failure.OnlyGraders(o.Causes):
 			o.Reason += ", or, once their grader is repaired, " + failure.GradeAgain
 		}
 	case o.Status != "":

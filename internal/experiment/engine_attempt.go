@@ -113,11 +113,11 @@ func (e *engine) execute(ctx context.Context, record *ledger.Record, cell Cell, 
 	return err
 }
 
-// isFinal reports whether no attempt will follow: verdicts are never repeated, infrastructure
-// errors a bounded number of times.
+// isFinal reports whether no attempt will follow: verdicts are never repeated, nor what nobody can
+// know; infrastructure errors a bounded number of times.
 func isFinal(r *ledger.Record, failures, attempts int) bool {
 	switch {
-	case r.Verdict == ledger.Pass || r.Verdict == ledger.Fail:
+	case r.Verdict == ledger.Pass || r.Verdict == ledger.Fail || r.ErrorCause == ledger.CauseUnknown:
 		return true
 	case r.ErrorClass == ledger.ErrorInterrupted || r.ErrorClass == ledger.ErrorBudget ||
 		r.ErrorClass == ledger.ErrorAuth || r.ErrorClass == ledger.ErrorResources:

@@ -26,9 +26,13 @@ type Answer struct {
 	DurationMs int64    // of the agent
 	Turns      int
 	// Trace answers the checks of kind trace, usedTool, didNotRun and maxToolCalls: whether they
-	// hold, and if not why. An error says that it is unknown. nil means that there is no trace.
+	// hold, and if not why. An error says that it is unknown, ErrUnknown that it stays so. nil means
+	// that there is no trace.
 	Trace func(task.AnswerCheck) (holds bool, why string, err error)
 }
+
+// ErrUnknown is the error of a check about which nobody knows anything, however often it is made.
+var ErrUnknown = errors.New("nobody knows")
 
 // maxAnswer bounds the file that has an answer.
 const maxAnswer = 4 << 20
@@ -88,8 +92,11 @@ func (g *grading) judgeAnswer(ctx context.Context) (graded, error) {
 func (g *grading) answerRow(check task.AnswerCheck, answer *Answer, text, missing string) (Row, health) {
 	holds, why, err := compareAnswer(check, answer, text)
 	if err != nil {
-		return testRow(check.Name, check.Gate, check.Weight, false, err.Error()),
-			health{broken: fmt.Sprintf("the check %s: %v", check.Name, err), graderFault: true}
+		broken := health{broken: fmt.Sprintf("the check %s: %v", check.Name, err), graderFault: true}
+		if errors.Is(err, ErrUnknown) {
+			broken.cause = causeUnknown
+		}
+		return testRow(check.Name, check.Gate, check.Weight, false, err.Error()), broken
 	}
 	if holds == check.Not {
 		if check.Not {

@@ -33,6 +33,7 @@ const (
 	causeNoReward    = "no_reward"    // the verifier wrote none
 	causeEmptyReward = "empty_reward" // the verifier's file has nothing in it
 	causeBadReward   = "bad_reward"   // the verifier's file cannot be read
+	causeUnknown     = "unknown"      // nobody can know what a check asks
 	// CauseNoProcess is set if the machine could not start a process of a grader.
 	CauseNoProcess = "no_process"
 )

@@ -25,7 +25,12 @@ type staged struct {
 }
 
 // stage copies a skill to a directory, as an agent gets it. An earlier copy is replaced.
-func stage(ctx context.Context, from, to string) (staged, error) {
+//
+// A copy that results rest on is never replaced.
+func stage(ctx context.Context, from, to string, results bool) (staged, error) {
+	if _, err := os.Lstat(to); err == nil && results {
+		return kept(ctx, from, to)
+	}
 	if err := scratch.RemoveAll(to); err != nil {
 		return staged{}, err
 	}
@@ -40,6 +45,24 @@ func stage(ctx context.Context, from, to string) (staged, error) {
 		return staged{}, fmt.Errorf("copy the skill %s: %w", from, err)
 	}
 	return readStaged(to)
+}
+
+// kept returns the copy that results rest on, if a skill is still the same.
+func kept(ctx context.Context, from, to string) (staged, error) {
+	room, err := scratch.Make("", "fit-skill-")
+	if err != nil {
+		return staged{}, err
+	}
+	now, err := stage(ctx, from, filepath.Join(room.Path, filepath.Base(to)), false)
+	if err = errors.Join(err, room.Remove()); err != nil {
+		return now, err
+	}
+	before, err := readStaged(to)
+	if err == nil && before.Digest != now.Digest {
+		err = console.Usagef("the skill changed since the results beside its copy %s: choose another --output, or "+
+			"none, which makes a new iteration", to)
+	}
+	return before, err
 }
 
 func readStaged(dir string) (staged, error) {
@@ -58,9 +81,11 @@ func readStaged(dir string) (staged, error) {
 
 // stageFormer copies the version that a test compares with: a directory, or a git revision of the
 // skill's own repository.
-func stageFormer(ctx context.Context, con *console.Console, dir, against, to string) (staged, error) {
+func stageFormer(ctx context.Context, con *console.Console, dir, against, to string,
+	results bool,
+) (staged, error) {
 	if _, err := os.Stat(filepath.Join(con.Path(against), skill.FileName)); err == nil {
-		return stage(ctx, con.Path(against), to)
+		return stage(ctx, con.Path(against), to, results)
 	}
 	top, err := git.Output(ctx, dir, "rev-parse", "--show-toplevel")
 	if err != nil {
@@ -98,7 +123,7 @@ func stageFormer(ctx context.Context, con *console.Console, dir, against, to str
 	if err != nil {
 		return staged{}, errors.Join(err, room.Remove())
 	}
-	former, err := stage(ctx, room.Path, to)
+	former, err := stage(ctx, room.Path, to, results)
 	return former, errors.Join(err, room.Remove())
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/fit-eval/fit/internal/cli/experimentcli"
 	"github.com/fit-eval/fit/internal/experiment"
 	"github.com/fit-eval/fit/internal/experiment/local"
+	"github.com/fit-eval/fit/internal/report/results"
 	"github.com/fit-eval/fit/internal/report/skilltest"
 	"github.com/fit-eval/fit/internal/skill"
 	"github.com/fit-eval/fit/internal/task"
@@ -184,6 +185,7 @@ type skillTest struct {
 	only     []string
 	leftOut  []string
 	about    skilltest.Test
+	write    func(dir string) error // writes what the test is about, once its run directory is its own
 	queries  []skill.Query // of a test of triggers; nil otherwise
 }
 
@@ -253,7 +255,8 @@ func (t *skillTest) openCases(ctx context.Context, name string) (err error) {
 		return err
 	}
 	t.describe()
-	return t.about.Write(t.output)
+	t.write = t.about.Write
+	return nil
 }
 
 // choose finds the cases that can be decided. A case with nothing but sentences has no outcome.
@@ -287,7 +290,9 @@ func (t *skillTest) choose() error {
 // stage copies the skill and its former version to where the arms take them from.
 func (t *skillTest) stage(ctx context.Context) (err error) {
 	base := filepath.Base(t.dir)
-	if t.skill, err = stage(ctx, t.dir, filepath.Join(t.output, "skills", skilltest.ArmWith, base)); err != nil {
+	found, _ := results.Find(t.output) // none: this is the first call
+	to := filepath.Join(t.output, "skills", skilltest.ArmWith, base)
+	if t.skill, err = stage(ctx, t.dir, to, len(found) > 0); err != nil {
 		return err
 	}
 	if err := t.twins(); err != nil {
@@ -297,7 +302,7 @@ func (t *skillTest) stage(ctx context.Context) (err error) {
 		return nil
 	}
 	copied := filepath.Join(t.output, "skills", skilltest.ArmFormer, base)
-	t.former, err = stageFormer(ctx, t.con, t.dir, t.opts.against, copied)
+	t.former, err = stageFormer(ctx, t.con, t.dir, t.opts.against, copied, len(found) > 0)
 	if err == nil && t.former.Digest == t.skill.Digest {
 		err = console.Usagef("--against %s is the same skill: there is nothing to compare", t.opts.against)
 	}
@@ -320,7 +325,7 @@ func (t *skillTest) twins() error {
 				continue
 			}
 			fmt.Fprintf(t.con.Stderr, "note: --with %s: the skill %s has the same body as %s, so that nothing shows "+
-				"which of them is opened: opening is not counted, and negative cases do not fail by it\n",
+				"which of them is opened: opening is not counted, and negative cases have no answer\n",
 				other, one.Name, t.skill.Name)
 		}
 	}
@@ -401,6 +406,9 @@ func (t *skillTest) run(ctx context.Context, id string) (string, error) {
 		return "", err
 	}
 	t.begun = true
+	if err := t.write(t.output); err != nil {
+		return "", errors.Join(err, run.Dir.Close())
+	}
 	outcome, err := run.Do(ctx)
 	if err := errors.Join(err, run.Dir.Close()); err != nil {
 		return "", err

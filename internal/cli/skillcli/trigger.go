@@ -124,7 +124,8 @@ func (t *skillTest) openQueries(ctx context.Context) (*skilltest.Trigger, error)
 	for i, q := range t.queries {
 		about.Queries = append(about.Queries, skilltest.Query{ID: t.family.Tasks[i].ID, Text: q.Text, Should: q.Should})
 	}
-	return about, about.Write(t.output)
+	t.write = about.Write
+	return about, nil
 }
 
 // queryFile reads the file of queries; shown is its name as the user knows it.

@@ -47,11 +47,16 @@ func (t *traceCheck) orTreatment(r *ledger.Record) func(task.AnswerCheck) (bool,
 			return t.holds(check)
 		}
 		if r.Treatment == nil || r.Treatment.Unknown != "" {
-			return false, "", errors.New("whether the skill was opened is unknown: the model calls were not recorded")
+			return false, "", fmt.Errorf("%w whether the skill was opened: the model calls were not recorded",
+				grade.ErrUnknown)
 		}
 		for i := range r.Treatment.Pieces {
-			if p := &r.Treatment.Pieces[i]; p.Kind == ledger.PieceSkill && p.Name == check.Pattern && p.Opened != nil &&
-				*p.Opened {
+			switch p := &r.Treatment.Pieces[i]; {
+			case p.Kind != ledger.PieceSkill || p.Name != check.Pattern:
+			case p.Opened == nil:
+				return false, "", fmt.Errorf("%w whether the skill was opened: its text reaches the model from elsewhere "+
+					"too, or its calls are not all recorded", grade.ErrUnknown)
+			case *p.Opened:
 				return false, "the skill was opened", nil
 			}
 		}

@@ -77,6 +77,8 @@ type Silent struct {
 	Cases  int `json:"cases"`
 	Runs   int `json:"runs"`
 	Opened int `json:"opened"`
+	// Unknown counts further runs of which nobody knows whether they opened it.
+	Unknown int `json:"unknown,omitempty"`
 }
 
 // Answer is what a test of a skill comes to.
@@ -209,16 +211,28 @@ func (a *Answer) countSilent(r *ledger.Record, silent bool) {
 	if a.Silent == nil {
 		a.Silent = &Silent{}
 	}
-	a.Silent.Runs++
-	if opened(r, a.Skill) {
+	switch opened := opened(r, a.Skill); {
+	case opened == nil:
+		a.Silent.Unknown++
+	case *opened:
 		a.Silent.Opened++
+		fallthrough
+	default:
+		a.Silent.Runs++
 	}
 }
 
-func opened(r *ledger.Record, name string) bool {
-	return r.Treatment != nil && slices.ContainsFunc(r.Treatment.Pieces, func(p ledger.Piece) bool {
-		return p.Kind == ledger.PieceSkill && p.Name == name && p.Opened != nil && *p.Opened
-	})
+// opened reports whether a run opened the skill; nil is unknown.
+func opened(r *ledger.Record, name string) *bool {
+	if r.Treatment == nil {
+		return nil
+	}
+	for _, p := range r.Treatment.Pieces {
+		if p.Kind == ledger.PieceSkill && p.Name == name {
+			return p.Opened
+		}
+	}
+	return nil
 }
 
 func readingOf(with, without Count) string {

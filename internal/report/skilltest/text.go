@@ -99,8 +99,11 @@ func (a *Answer) facts(w io.Writer) {
 	base, with := a.Summaries[a.Comparison.A.Arm], a.Summaries[a.Comparison.B.Arm]
 	fmt.Fprintf(w, "per run with a verdict: %s; of %s: %s\n", with, display.Line(a.Comparison.A.Arm), base)
 	if s := a.Silent; s != nil {
-		fmt.Fprintf(w, "negative cases: %d; the skill was opened in %d of %d of their runs\n", s.Cases, s.Opened,
-			s.Runs)
+		fmt.Fprintf(w, "negative cases: %d; the skill was opened in %d of %d of their runs", s.Cases, s.Opened, s.Runs)
+		if s.Unknown > 0 {
+			fmt.Fprintf(w, ", and in %s nobody knows", report.Count(s.Unknown, "run"))
+		}
+		fmt.Fprintln(w)
 	}
 	if a.Unjudged > 0 {
 		fmt.Fprintf(w, "unjudged: %s on sentences of runs, which nobody gave and which count nothing\n",
