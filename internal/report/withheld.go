@@ -106,14 +106,12 @@ func Withhold(allow []string, basis *Basis) (withheld, allowed []Reason) {
 		if len(texts) == 0 {
 			continue
 		}
-		found := Reason{
-			Key:    r.key,
-			Text:   strings.Join(texts, "; "),
-			WayOut: r.wayOut,
-			Allow:  r.allow,
-		}
-		if r.allow != "" {
+		found := Reason{Key: r.key, Text: strings.Join(texts, "; "), Allow: r.allow}
+		if found.WayOut = r.wayOut; r.allow != "" {
 			found.WayOut = fmt.Sprintf("--allow %s accepts it", r.allow)
+		} else if len(basis.each(func(g *Group) string { return g.Imported })) > 0 { // fit cannot repeat them
+			found.WayOut = strings.NewReplacer("--retry-errors repeats missing runs; else ", "",
+				"; --retry-errors repeats runs", "").Replace(r.wayOut)
 		}
 		if r.allow != "" && slices.Contains(allow, r.allow) {
 			allowed = append(allowed, found)

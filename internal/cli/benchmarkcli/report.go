@@ -22,6 +22,7 @@ import (
 	"github.com/fit-eval/fit/internal/report"
 	"github.com/fit-eval/fit/internal/report/foreign"
 	"github.com/fit-eval/fit/internal/report/metrics"
+	"github.com/fit-eval/fit/internal/report/results"
 	"github.com/fit-eval/fit/internal/view"
 	"github.com/fit-eval/fit/ledger"
 )
@@ -51,31 +52,34 @@ const (
 	formatCSV       = "csv"
 )
 
-// writeForeign writes results in the format of another harness, and says what it cannot hold.
-func writeForeign(con *console.Console, format string, records []ledger.Record) error {
+// writeForeign writes the last attempt at each cell in the format of another harness, the baseline
+// first, and says what it cannot hold.
+func writeForeign(con *console.Console, format string, found *results.Results) error {
 	one := map[string]struct {
 		write func(io.Writer, []ledger.Record) error
 		lost  string
 	}{
 		formatHarbor: {
 			foreign.Harbor,
-			"which arm a trial is of, earlier attempts, verdicts beside scores or an agent's error, tokens written to a " +
+			"earlier attempts, verdicts beside scores or an agent's error, tokens written to a " +
 				"cache, some phases, turns and the treatment",
 		},
 		formatInspect: {
 			foreign.Inspect,
-			"agents, earlier attempts, verdicts beside scores, phases, rows and the treatment",
+			"agents, earlier attempts, verdicts beside scores, phases but the agent's, rows and the treatment",
 		},
 		formatPromptfoo: {
 			foreign.Promptfoo,
-			"earlier attempts, models, when runs began, turns, phases, rows and the treatment",
+			"earlier attempts, models, when runs began, turns, phases but the agent's, rows and the treatment",
 		},
 		formatCSV: {
 			foreign.Table,
-			"earlier attempts, kinds of tokens, when runs began, turns, phases, rows and the treatment",
+			"earlier attempts, kinds of tokens, when runs began, turns, phases but the agent's, rows and the treatment",
 		},
 	}[format]
-	if err := one.write(con.Stdout, records); err != nil {
+	last := ledger.Last(found.Records)
+	found.InOrder(last)
+	if err := one.write(con.Stdout, last); err != nil {
 		return console.Exit(console.ExitUsage, err)
 	}
 	fmt.Fprintf(con.Stderr, "note: %s does not hold %s\n", format, one.lost)
@@ -186,7 +190,7 @@ func runReport(ctx context.Context, con *console.Console, registry *agent.Regist
 	}
 	switch opts.format.Value {
 	case formatHarbor, formatInspect, formatPromptfoo, formatCSV:
-		err = writeForeign(con, opts.format.Value, found.Records)
+		err = writeForeign(con, opts.format.Value, found.Results)
 	case formatHTML:
 		err = exportReport(ctx, con, registry, opts, dirs)
 	case console.FormatText:
@@ -271,6 +275,9 @@ func runMerge(con *console.Console, inputs []string, output string) error {
 	merged, err := ledger.Merge(found.Records)
 	if err != nil {
 		return console.Exit(console.ExitUsage, err)
+	}
+	if len(found.Plans) == 0 {
+		found.InOrder(merged)
 	}
 	if output == "" {
 		err = ledger.Write(con.Stdout, merged)

@@ -24,6 +24,7 @@ import (
 
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/cli/experimentcli"
+	"github.com/fit-eval/fit/internal/experiment"
 	"github.com/fit-eval/fit/internal/report/foreign"
 	"github.com/fit-eval/fit/internal/report/results"
 	"github.com/fit-eval/fit/internal/scratch"
@@ -158,14 +159,19 @@ func Config(con *console.Console, dialects session.Dialects, paths []string, fro
 	}
 	for i, path := range paths {
 		shown := view.Path{Shown: path, Real: con.Path(path)}
-		if from != nil && isForeign(shown.Real, from) {
+		alone := results.IsLedger(shown.Real) && filepath.Base(shown.Real) != experiment.LedgerFile
+		if alone || from != nil && isForeign(shown.Real, from) {
 			if kept == nil {
 				if kept, err = scratch.Make("", "fit-view-"); err != nil {
 					return cfg, remove, err
 				}
 			}
 			dir := filepath.Join(kept.Path, strconv.Itoa(i), filepath.Base(shown.Real))
-			_, err = experimentcli.Import(shown.Real, dir, from, redactor, cfg.Key)
+			if alone { // a merged ledger
+				err = copyLedger(shown.Real, dir)
+			} else {
+				_, err = experimentcli.Import(shown.Real, dir, from, redactor, cfg.Key)
+			}
 			if err != nil {
 				return cfg, remove, errors.Join(console.Exit(console.ExitUsage, err), remove())
 			}
@@ -174,6 +180,24 @@ func Config(con *console.Console, dialects session.Dialects, paths []string, fro
 		cfg.Paths = append(cfg.Paths, shown)
 	}
 	return cfg, remove, nil
+}
+
+// copyLedger makes a run directory of a ledger alone.
+func copyLedger(path, dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	in, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(filepath.Join(dir, experiment.LedgerFile), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Close())
 }
 
 // isForeign reports whether a path is that of results of another harness, and of no trace.

@@ -43,6 +43,7 @@ type harborTrial struct {
 	Execution    *harborTime      `json:"agent_execution"`
 	Verification *harborTime      `json:"verifier"`
 	Steps        []harborStep     `json:"step_results"`
+	Arm          string           `json:"fit_arm,omitempty"` // ours: Harbor has no name for it
 }
 
 type harborAgent struct {
@@ -98,12 +99,12 @@ type harborStep struct {
 	Verifier *harborRewards `json:"verifier_result"`
 }
 
-// Harbor writes the last attempt at each cell as a trial of Harbor's result.json. A trial without a
+// Harbor writes each record as a trial of Harbor's result.json. A trial without a
 // verdict has an exception and no rewards.
 func Harbor(w io.Writer, records []ledger.Record) error {
 	job := harborJob{Trials: []harborTrial{}}
 	var began, ended int64
-	for _, r := range ledger.Last(records) {
+	for _, r := range records {
 		trial := harborTrialOf(&r)
 		job.ID = r.Experiment
 		job.Trials = append(job.Trials, trial)
@@ -132,6 +133,7 @@ func harborTrialOf(r *ledger.Record) harborTrial {
 	trial := harborTrial{
 		TaskName:     r.TaskID,
 		TrialName:    fmt.Sprintf("%s__%s__%d", r.TaskID, r.Arm, r.RunIndex),
+		Arm:          r.Arm,
 		TaskChecksum: strings.TrimPrefix(r.Digests.Visible, "sha256:"),
 		AgentInfo:    harborAgent{Name: r.Agent, Version: r.AgentVersion},
 		Exception:    harborExceptionOf(r),
@@ -150,6 +152,9 @@ func harborTrialOf(r *ledger.Record) harborTrial {
 		}
 	}
 	trial.rewards(r)
+	if r.StartMs == 0 && len(r.PhaseMs) > 0 && r.DurationMs > 0 { // the length is known, and not the moment
+		trial.StartedAt, trial.FinishedAt = harborMoment(1), harborMoment(1+r.DurationMs)
+	}
 	phases := r.PhaseMs
 	if len(phases) == 0 && r.DurationMs > 0 {
 		phases = map[string]int64{"agent": r.DurationMs} // all that is known

@@ -144,6 +144,7 @@ func (s *source) trial(trial *harborTrial, trace string) error {
 		r.model = model.Name
 		r.arm += " " + model.Name
 	}
+	r.arm = cmp.Or(trial.Arm, r.arm)
 	if trial.TaskChecksum != "" {
 		r.content = "sha256:" + strings.TrimPrefix(trial.TaskChecksum, "sha256:")
 	}
@@ -156,6 +157,9 @@ func (s *source) trial(trial *harborTrial, trace string) error {
 	}
 	if r.duration = r.phaseMs["agent"]; r.startMs > 0 && r.endMs > r.startMs {
 		r.duration = r.endMs - r.startMs
+	}
+	if r.startMs < firstMoment { // we write the length of what began nobody knows when
+		r.startMs, r.endMs = 0, 0
 	}
 	if u := trial.AgentResult; u != nil {
 		r.cost = u.Cost
@@ -207,6 +211,9 @@ func (s *source) rewarded(r *run, trial *harborTrial) error {
 	}
 	return s.scored(r, float64(*reward), true)
 }
+
+// firstMoment is the first one at which anything can have been run: a year after the epoch.
+const firstMoment = 365 * 24 * 3600 * 1000
 
 // msOf is a moment in epoch milliseconds; 0 where it is not known.
 func msOf(moment string) int64 {

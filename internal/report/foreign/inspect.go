@@ -183,6 +183,7 @@ var inspectLimits = map[string]string{
 // took fills in what a sample took, as far as it says.
 func (in *inspection) took(r *run, sample jsontape.Value) {
 	r.duration = millis(amount(sample.Get("total_time")))
+	r.agentTook(int64(amount(sample.Path("metadata", "fitAgentMs"))))
 	if began, err := time.Parse(time.RFC3339, sample.TextOf("started_at")); err == nil {
 		r.startMs = began.UnixMilli()
 		r.endMs = r.startMs + r.duration

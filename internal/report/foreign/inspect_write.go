@@ -7,14 +7,13 @@ import (
 	"github.com/fit-eval/fit/ledger"
 )
 
-// Inspect writes the last attempt at each cell as a sample of a log of Inspect. A log has one arm.
+// Inspect writes each record as a sample of a log of Inspect. A log has one arm.
 func Inspect(w io.Writer, records []ledger.Record) error {
-	last := ledger.Last(records)
 	samples := []map[string]any{}
-	for i := range last {
-		r := &last[i]
-		if r.Arm != last[0].Arm {
-			return choiceErrorf("a log of Inspect has one arm, and there are %s and %s", last[0].Arm, r.Arm)
+	for i := range records {
+		r := &records[i]
+		if r.Arm != records[0].Arm {
+			return choiceErrorf("a log of Inspect has one arm, and there are %s and %s", records[0].Arm, r.Arm)
 		}
 		sample := map[string]any{
 			"id":     r.TaskID,
@@ -36,6 +35,9 @@ func Inspect(w io.Writer, records []ledger.Record) error {
 		}
 		if r.DurationMs > 0 {
 			sample["total_time"] = float64(r.DurationMs) / 1000
+		}
+		if own := oursOf(r); own != nil {
+			sample["metadata"] = own
 		}
 		if r.Turns > 0 {
 			sample["turn_count"] = r.Turns
@@ -67,8 +69,8 @@ func Inspect(w io.Writer, records []ledger.Record) error {
 	}{Version: 2, Status: "success", Samples: samples}
 	log.Results = map[string]any{"total_samples": len(samples), "completed_samples": len(samples)}
 	log.Eval = map[string]any{"task": "fit", "dataset": map[string]any{}, "config": map[string]any{}}
-	if len(last) > 0 {
-		log.Eval["model"], log.Eval["solver"] = modelOf(&last[0]), last[0].Arm
+	if len(records) > 0 {
+		log.Eval["model"], log.Eval["solver"] = modelOf(&records[0]), records[0].Arm
 	}
 	return jsonenc.WriteIndented(w, log)
 }

@@ -79,6 +79,7 @@ type promptfooResult struct {
 	Grading       *json.RawMessage    `json:"gradingResult"`
 	NamedScores   map[string]*float64 `json:"namedScores"`
 	LatencyMs     float64             `json:"latencyMs"`
+	Metadata      json.RawMessage     `json:"metadata"`
 	Cost          *float64            `json:"cost"`
 }
 
@@ -275,6 +276,10 @@ func (p *promptfoo) result(raw []byte) error {
 		vars = compacted(found.Vars)
 	}
 	r := run{index: -1, duration: int64(min(max(found.LatencyMs, 0), maxAmount))}
+	var own ours
+	if json.Unmarshal(found.Metadata, &own) == nil { // what users put there may be anything
+		r.agentTook(own.AgentMs)
+	}
 	r.task = cmp.Or(found.TestCase.Description, string(vars))
 	if r.task == "" {
 		r.task = fmt.Sprintf("test %d", deref(found.TestIdx)+1)

@@ -7,12 +7,11 @@ import (
 	"github.com/fit-eval/fit/ledger"
 )
 
-// Promptfoo writes the last attempt at each cell as a result of promptfoo.
+// Promptfoo writes each record as a result of promptfoo.
 func Promptfoo(w io.Writer, records []ledger.Record) error {
 	results := []map[string]any{}
-	last := ledger.Last(records)
-	for i := range last {
-		r := &last[i]
+	for i := range records {
+		r := &records[i]
 		vars := map[string]any{}
 		if r.Digests.Visible != "" { // what is not known is not the same everywhere
 			vars["content"] = r.Digests.Visible
@@ -34,6 +33,9 @@ func Promptfoo(w io.Writer, records []ledger.Record) error {
 			result["failureReason"] = 1
 		case ledger.Error:
 			result["failureReason"], result["error"] = promptfooErrored, r.ErrorClass+": "+r.ErrorMessage
+		}
+		if own := oursOf(r); own != nil {
+			result["metadata"] = own
 		}
 		if r.Score != nil {
 			result["score"] = *r.Score

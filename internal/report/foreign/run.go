@@ -112,5 +112,28 @@ func without(prefixes map[string]bool, name string) string {
 	return name
 }
 
+// phaseAgent is the phase of a run in which its agent worked.
+const phaseAgent = "agent"
+
+// agentTook notes how long the agent worked, in milliseconds; 0 is unknown.
+func (r *run) agentTook(ms int64) {
+	if ms > 0 {
+		r.phaseMs = map[string]int64{phaseAgent: ms}
+	}
+}
+
+// ours is what a result of another format holds of ours beside its own members.
+type ours struct {
+	AgentMs int64 `json:"fitAgentMs,omitempty"`
+}
+
+// oursOf is what a record has that the members of other formats do not hold; nil if there is none.
+func oursOf(r *ledger.Record) *ours {
+	if ms := r.PhaseMs[phaseAgent]; ms > 0 {
+		return &ours{ms}
+	}
+	return nil
+}
+
 // cell is what no other run of the source is.
 func (r *run) cell() ledger.Cell { return ledger.Cell{Arm: r.arm, TaskID: r.task, RunIndex: r.index} }

@@ -23,8 +23,8 @@ var tableReader = reader{format: FormatTable, finds: findTable, read: readTable}
 
 // Columns are what a column of a table may hold.
 var Columns = []string{
-	"task", "arm", "run", "pass", "score", "error", "cost_usd", "input_tokens", "output_tokens", "seconds", "agent",
-	"model", "content",
+	"task", "arm", "run", "pass", "score", "error", "cost_usd", "input_tokens", "output_tokens", "seconds", "agent_seconds",
+	"agent", "model", "content",
 }
 
 // maxRow bounds a row of a table.
@@ -246,12 +246,13 @@ func (t *table) row(named func(column string) string) error {
 
 // measured fills in what a run took.
 func (t *table) measured(r *run, cell func(string) string) error {
-	var input, output, seconds *float64
+	var input, output, seconds, agent *float64
 	for what, into := range map[string]**float64{
 		"cost_usd":      &r.cost,
 		"input_tokens":  &input,
 		"output_tokens": &output,
 		"seconds":       &seconds,
+		"agent_seconds": &agent,
 	} {
 		text := cell(what)
 		if unknown(text) {
@@ -268,6 +269,9 @@ func (t *table) measured(r *run, cell func(string) string) error {
 	}
 	if seconds != nil {
 		r.duration = millis(*seconds)
+	}
+	if agent != nil {
+		r.agentTook(millis(*agent))
 	}
 	return nil
 }

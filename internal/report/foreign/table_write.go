@@ -8,14 +8,14 @@ import (
 	"github.com/fit-eval/fit/ledger"
 )
 
-// Table writes the last attempt at each cell as a row of CSV, which is read as it is written.
+// Table writes each record as a row of CSV, which is read as it is written.
 func Table(w io.Writer, records []ledger.Record) error {
 	out := csv.NewWriter(w)
 	if err := out.Write(Columns); err != nil {
 		return err
 	}
-	for _, r := range ledger.Last(records) {
-		wrong, pass, input, output, score, cost, seconds := "", "", "", "", "", "", ""
+	for _, r := range records {
+		wrong, pass, input, output, score, cost, seconds, agent := "", "", "", "", "", "", "", ""
 		switch r.Verdict {
 		case ledger.Error:
 			wrong = r.ErrorClass + ": " + r.ErrorMessage
@@ -35,9 +35,12 @@ func Table(w io.Writer, records []ledger.Record) error {
 		if r.DurationMs > 0 {
 			seconds = decimal(float64(r.DurationMs) / 1000)
 		}
+		if ms := r.PhaseMs[phaseAgent]; ms > 0 {
+			agent = decimal(float64(ms) / 1000)
+		}
 		row := []string{
-			r.TaskID, r.Arm, strconv.Itoa(r.RunIndex), pass, score, wrong, cost, input, output, seconds, r.Agent,
-			r.Model.Agent, r.Digests.Visible,
+			r.TaskID, r.Arm, strconv.Itoa(r.RunIndex), pass, score, wrong, cost, input, output, seconds, agent,
+			r.Agent, r.Model.Agent, r.Digests.Visible,
 		}
 		if err := out.Write(row); err != nil {
 			return err

@@ -43,6 +43,29 @@ func orderOf(parts [][]ledger.Record) [][2]string {
 	return order
 }
 
+// InOrder sorts records by their arms, the baseline first, in the order of the plan or of the
+// sources: what has no plan is read in the order in which arms are first named.
+func (all *Results) InOrder(records []ledger.Record) {
+	place := map[string]int{}
+	add := func(arm string) {
+		if _, known := place[arm]; !known {
+			place[arm] = len(place)
+		}
+	}
+	for _, plan := range all.Plans {
+		for i := range plan.Arms {
+			add(plan.Arms[i].Name)
+		}
+	}
+	for _, at := range all.order {
+		add(at[1])
+	}
+	for i := range records {
+		add(records[i].Arm)
+	}
+	slices.SortStableFunc(records, func(a, b ledger.Record) int { return place[a.Arm] - place[b.Arm] })
+}
+
 // groupCopies puts tasks of other harnesses that are the same but for their names into one cluster,
 // over everything that is compared, as the plan of an experiment does.
 func groupCopies(found ...*Results) {

@@ -289,3 +289,26 @@ func TestAVersionThatIsNotKnownIsNamed(t *testing.T) {
 		}
 	}
 }
+
+// TestARoundTripKeepsTheTimes: how long a run took, and how long its agent, are two numbers.
+func TestARoundTripKeepsTheTimes(t *testing.T) {
+	t.Parallel()
+	table := write(t, filepath.Join(t.TempDir(), "x.csv"), []byte(
+		"task,pass,arm,seconds,agent_seconds\na,1,z,2.5,1.25\nb,0,z,3,\n"))
+	records := read(t, table, foreign.Options{})
+	for name, to := range map[string]func(io.Writer, []ledger.Record) error{
+		"inspect": foreign.Inspect, "promptfoo": foreign.Promptfoo, "harbor": foreign.Harbor, "csv": foreign.Table,
+	} {
+		t.Run(name, func(t *testing.T) {
+			var text bytes.Buffer
+			if err := to(&text, records); err != nil {
+				t.Fatal(err)
+			}
+			again := read(t, write(t, filepath.Join(t.TempDir(), "x"), text.Bytes()), foreign.Options{})
+			if len(again) != 2 || again[0].DurationMs != 2500 || again[0].PhaseMs["agent"] != 1250 ||
+				again[1].DurationMs != 3000 || again[0].StartMs != records[0].StartMs {
+				t.Errorf("%+v", again)
+			}
+		})
+	}
+}

@@ -7,10 +7,13 @@
 package results
 
 import (
+	"bufio"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -66,15 +69,23 @@ type Problem struct {
 	ledger.Problem
 }
 
-// Load reads run directories. Each is a directory with a ledger, or a directory whose
-// sub-directories have one: the shards of an experiment. It does not search directories that agents
-// can write to. A ledger that does not verify is refused, unless the caller accepts its valid part.
+// Load reads run directories. Each is a directory with a ledger, a directory whose sub-directories
+// have one (the shards of an experiment), or a ledger itself, such as a merged one, of which no plan
+// is known. It does not search directories that agents can write to. A ledger that does not verify is refused, unless the caller accepts its valid part.
 //
 // With from, each may also be results of another harness, in any format that package foreign reads.
 func Load(dirs []string, damagedToo bool, from *foreign.Options) (*Results, error) {
 	all := &Results{}
 	var parts [][]ledger.Record
 	for _, dir := range dirs {
+		if IsLedger(dir) && (from == nil || from.Format == "") {
+			contents, err := all.read(dir, damagedToo)
+			if err != nil {
+				return nil, err
+			}
+			parts = append(parts, contents.Records)
+			continue
+		}
 		found, err := Find(dir)
 		if from != nil && (from.Format != "" || len(found) == 0) {
 			runs, err := foreign.Read(dir, *from)
@@ -138,6 +149,25 @@ func Find(dir string) ([]string, error) {
 	}
 	return found, nil
 }
+
+// IsLedger reports whether a file is a ledger, whatever its name: its first record is sealed.
+func IsLedger(path string) bool {
+	info, err := os.Stat(path)
+	if err != nil || !info.Mode().IsRegular() {
+		return false
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer file.Close()
+	line, _ := bufio.NewReader(io.LimitReader(file, maxFirstRecord)).ReadBytes('\n')
+	var first struct{ Experiment, Hash, TaskID string }
+	return json.Unmarshal(line, &first) == nil && first.Experiment != "" && first.Hash != "" && first.TaskID != ""
+}
+
+// maxFirstRecord bounds the record by which a ledger is recognised.
+const maxFirstRecord = 64 << 20
 
 func isFile(path string) bool {
 	info, err := os.Lstat(path)
@@ -316,8 +346,8 @@ func groupsOf(built *report.Report) []*report.Group {
 	return groups
 }
 
-func (all *Results) load(dir string, damagedToo bool) ([]ledger.Record, error) {
-	path := filepath.Join(dir, experiment.LedgerFile)
+// read reads a ledger. One that is damaged is refused, unless its valid part is accepted.
+func (all *Results) read(path string, damagedToo bool) (*ledger.Contents, error) {
 	contents, err := ledger.ReadFile(path)
 	if err != nil {
 		return nil, err
@@ -330,6 +360,15 @@ func (all *Results) load(dir string, damagedToo bool) ([]ledger.Record, error) {
 		for _, problem := range contents.Problems {
 			all.Problems = append(all.Problems, Problem{Path: path, Problem: problem})
 		}
+	}
+	return contents, nil
+}
+
+func (all *Results) load(dir string, damagedToo bool) ([]ledger.Record, error) {
+	path := filepath.Join(dir, experiment.LedgerFile)
+	contents, err := all.read(path, damagedToo)
+	if err != nil {
+		return nil, err
 	}
 	plan, planned, err := Planned(dir, contents)
 	if err != nil || plan == nil { // a ledger that was downloaded alone
