@@ -26,8 +26,8 @@ type Answer struct {
 	DurationMs int64    // of the agent
 	Turns      int
 	// Trace answers the checks of kind trace, usedTool, didNotRun and maxToolCalls: whether they
-	// hold, and if not why. An error says that it is unknown, ErrUnknown that it stays so. nil means
-	// that there is no trace.
+	// hold, and if not why. An error says that it is unknown, ErrUnknown that it stays so. nil
+	// means that there is no trace.
 	Trace func(task.AnswerCheck) (holds bool, why string, err error)
 }
 

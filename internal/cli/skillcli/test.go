@@ -186,7 +186,7 @@ type skillTest struct {
 	leftOut  []string
 	about    skilltest.Test
 	write    func(dir string) error // writes what the test is about, once its run directory is its own
-	queries  []skill.Query // of a test of triggers; nil otherwise
+	queries  []skill.Query          // of a test of triggers; nil otherwise
 }
 
 // openTest finds the skill and the agents.

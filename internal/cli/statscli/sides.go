@@ -20,7 +20,8 @@ func areSides(con *console.Console, args []string) bool {
 	path := con.Path(args[0])
 	found, _ := results.Find(path) // a file has none
 	info, err := os.Stat(path)
-	return len(args) == 2 || len(found) > 0 || results.IsLedger(path) || err == nil && info.IsDir() && foreign.Format(path) != ""
+	return len(args) == 2 || len(found) > 0 || results.IsLedger(path) ||
+		err == nil && info.IsDir() && foreign.Format(path) != ""
 }
 
 // onlyColumns are the flags about two columns of numbers; runs have none of these choices.

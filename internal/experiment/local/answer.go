@@ -54,8 +54,8 @@ func (t *traceCheck) orTreatment(r *ledger.Record) func(task.AnswerCheck) (bool,
 			switch p := &r.Treatment.Pieces[i]; {
 			case p.Kind != ledger.PieceSkill || p.Name != check.Pattern:
 			case p.Opened == nil:
-				return false, "", fmt.Errorf("%w whether the skill was opened: its text reaches the model from elsewhere "+
-					"too, or its calls are not all recorded", grade.ErrUnknown)
+				return false, "", fmt.Errorf("%w whether the skill was opened: its text reaches the model from "+
+					"elsewhere too, or its calls are not all recorded", grade.ErrUnknown)
 			case *p.Opened:
 				return false, "the skill was opened", nil
 			}

@@ -103,7 +103,7 @@ var waysOut = map[string]string{
 	ledger.CauseBadReward:   noReward,
 	ledger.CauseUnknown: "nobody can know it, and running it again does not help: leave out what has the same text " +
 		"(--with), or use an agent whose model calls fit records",
-	ledger.CauseNoPrice:     "give the model a price (FIT_PRICES), or a budget in tokens, then rerun the same command",
+	ledger.CauseNoPrice: "give the model a price (FIT_PRICES), or a budget in tokens, then rerun the same command",
 	ledger.ErrorSetup: "the workspace could not be created: run fit doctor, or fix the family, which then needs " +
 		"another --output",
 	ledger.ErrorPreflight: "the task's preflight hook fails without an agent: try fit-benchmark lint --family " +

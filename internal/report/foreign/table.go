@@ -23,8 +23,8 @@ var tableReader = reader{format: FormatTable, finds: findTable, read: readTable}
 
 // Columns are what a column of a table may hold.
 var Columns = []string{
-	"task", "arm", "run", "pass", "score", "error", "cost_usd", "input_tokens", "output_tokens", "seconds", "agent_seconds",
-	"agent", "model", "content",
+	"task", "arm", "run", "pass", "score", "error", "cost_usd", "input_tokens", "output_tokens", "seconds",
+	"agent_seconds", "agent", "model", "content",
 }
 
 // maxRow bounds a row of a table.

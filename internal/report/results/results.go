@@ -7,15 +7,11 @@
 package results
 
 import (
-	"bufio"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -27,9 +23,6 @@ import (
 	"github.com/fit-eval/fit/internal/report/foreign"
 	"github.com/fit-eval/fit/ledger"
 )
-
-// ErrNone is the error of directories without a ledger.
-var ErrNone = errors.New("no results")
 
 // Results are the records of one or several run directories, and what was planned there.
 type Results struct {
@@ -71,7 +64,8 @@ type Problem struct {
 
 // Load reads run directories. Each is a directory with a ledger, a directory whose sub-directories
 // have one (the shards of an experiment), or a ledger itself, such as a merged one, of which no plan
-// is known. It does not search directories that agents can write to. A ledger that does not verify is refused, unless the caller accepts its valid part.
+// is known. It does not search directories that agents can write to. A ledger that does not verify
+// is refused, unless the caller accepts its valid part.
 //
 // With from, each may also be results of another harness, in any format that package foreign reads.
 func Load(dirs []string, damagedToo bool, from *foreign.Options) (*Results, error) {
@@ -123,55 +117,6 @@ func Load(dirs []string, damagedToo bool, from *foreign.Options) (*Results, erro
 	all.Records, err = mergeByExperiment(parts)
 	groupCopies(all)
 	return all, err
-}
-
-// Find returns the directories with ledgers: the directory itself, or those right below it.
-func Find(dir string) ([]string, error) {
-	if info, err := os.Stat(dir); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrNone, err)
-	} else if !info.IsDir() {
-		return nil, fmt.Errorf("%w: %s is not a directory", ErrNone, dir)
-	}
-	if isFile(filepath.Join(dir, experiment.LedgerFile)) {
-		return []string{dir}, nil
-	}
-	var found []string
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", dir, err)
-	}
-	for _, entry := range entries {
-		below := filepath.Join(dir, entry.Name())
-		if entry.IsDir() && entry.Name() != experiment.RunsDir && !strings.HasPrefix(entry.Name(), ".") &&
-			isFile(filepath.Join(below, experiment.LedgerFile)) {
-			found = append(found, below)
-		}
-	}
-	return found, nil
-}
-
-// IsLedger reports whether a file is a ledger, whatever its name: its first record is sealed.
-func IsLedger(path string) bool {
-	info, err := os.Stat(path)
-	if err != nil || !info.Mode().IsRegular() {
-		return false
-	}
-	file, err := os.Open(path)
-	if err != nil {
-		return false
-	}
-	defer file.Close()
-	line, _ := bufio.NewReader(io.LimitReader(file, maxFirstRecord)).ReadBytes('\n')
-	var first struct{ Experiment, Hash, TaskID string }
-	return json.Unmarshal(line, &first) == nil && first.Experiment != "" && first.Hash != "" && first.TaskID != ""
-}
-
-// maxFirstRecord bounds the record by which a ledger is recognised.
-const maxFirstRecord = 64 << 20
-
-func isFile(path string) bool {
-	info, err := os.Lstat(path)
-	return err == nil && info.Mode().IsRegular()
 }
 
 // NothingPlanned reports whether the results are empty because the plans have no cells, as in a
