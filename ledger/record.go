@@ -222,6 +222,8 @@ type Imported struct {
 	Conditions string `json:"conditions,omitempty"`
 	// Doubts say what is missing or not certain in the file.
 	Doubts []string `json:"doubts,omitempty"`
+	// Incomplete says why nobody knows which runs are missing, so that nothing can be claimed.
+	Incomplete string `json:"incomplete,omitempty"`
 }
 
 // Key returns the record's key.

@@ -196,6 +196,10 @@ func inWords(message string) string {
 		return "there is no place for a colon here; indent as the line above, or put the text into quotes"
 	case "could not find expected ':'":
 		return "a colon is missing after the key"
+	case "did not find expected node content":
+		return "a value is missing, or brackets are not closed before this"
+	case "did not find expected '-' indicator":
+		return "a dash was expected; indent as the items above"
 	case "did not find expected key":
 		return "a key was expected; indent as the lines above"
 	}

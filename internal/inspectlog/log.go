@@ -139,6 +139,9 @@ type archive struct {
 func openArchive(file string) (*archive, error) {
 	opened, err := zip.OpenReader(file)
 	if err != nil {
+		if errors.Is(err, zip.ErrFormat) {
+			err = errors.New("copy it again from where it was written")
+		}
 		return nil, fmt.Errorf("the archive was cut, or is none: %w", err)
 	}
 	a := &archive{ReadCloser: opened, members: make(map[string]*zip.File, len(opened.File))}

@@ -29,6 +29,7 @@ func (g *Group) importing() {
 			add(&doubts, doubt)
 		}
 		g.fractional = g.fractional || from.Fractional
+		g.unplanned = max(g.unplanned, from.Incomplete)
 	}
 	if len(formats) == 0 {
 		return

@@ -103,7 +103,7 @@ func (s *source) absentTrials() {
 	}
 	begun, _ := filepath.Glob(filepath.Join(escapeGlob(s.root), "*", "config.json"))
 	if have, want := max(s.files, len(job.Trials)), max(job.Total, len(begun)); have < want {
-		s.doubt("%d of %d trials have a result", have, want)
+		s.incomplete = fmt.Sprintf("%d of %d trials have a result: which are missing is not known", have, want)
 	}
 }
 

@@ -71,6 +71,7 @@ type inspection struct {
 	scores  [][]inspectScore // of each
 	scorers []string
 	samples int
+	cut     bool // the log has no end
 	reduced []inspectReduction
 	parser  jsontape.Parser
 }
@@ -79,7 +80,7 @@ func readInspect(s *source, file string) error {
 	in := &inspection{source: s, start: len(s.list)}
 	err := inspectlog.Read(file, inspectlog.Parts{
 		Header: func(text []byte, cut bool, samples int) error {
-			if cut {
+			if in.cut = cut; cut {
 				in.doubt("the log was cut: the run did not end")
 			}
 			in.list = slices.Grow(in.list, min(samples, maxReserved)) // growing takes twice the memory

@@ -74,6 +74,11 @@ func (in *inspection) ended() error {
 	if in.samples > 0 && in.samples < want {
 		in.doubt("%d of %d samples are in the log", in.samples, want)
 	}
+	ended := !in.cut && (log.Status == "" || log.Status == "success")
+	if len(log.Eval.Dataset.IDs) == 0 && (in.samples < want || !ended) {
+		in.from.Incomplete = "the log does not name its samples, and its run did not end: which are missing is not " +
+			"known"
+	}
 	if argsOf(config.Limit)+argsOf(config.SampleID) != "" {
 		in.doubt("a subset of the samples was run")
 	}

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -67,6 +66,8 @@ type source struct {
 	rewards []string          // the names of those of all trials
 	reward  string            // the name of the one that counts so far
 	created map[string]string // when each file says that it was made
+	// incomplete says why nobody knows which runs of the whole source are missing.
+	incomplete string
 	// tries are logs that may be written again when what failed is repeated.
 	tries map[string]*try
 }
@@ -133,16 +134,14 @@ func readAll(path string, files []string, one reader, opts Options) (*Runs, erro
 		whole.Write([]byte(digest))
 		s.from = &ledger.Imported{Format: one.format, File: s.name(file), SHA256: digest}
 		err = one.read(s, file)
-		if typed, ok := errors.AsType[*json.UnmarshalTypeError](err); ok { // its own words are about our code
-			err = fmt.Errorf("%s is a %s: fit does not know this version of the format %s",
-				cmp.Or(typed.Field, "a value"), typed.Value,
-				one.format)
-		}
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", file, err)
+			return nil, fmt.Errorf("%s: %w", file, inWords(err, one.format))
 		}
 		slices.Sort(s.from.Doubts)
 		s.from.Doubts = slices.Compact(s.from.Doubts)
+	}
+	if len(s.list) == 0 {
+		return nil, choiceErrorf("there is no run in %s", path)
 	}
 	if opts.Score != "" && len(s.rewards) > 0 {
 		if _, err := s.choose("reward", s.rewards); err != nil {
@@ -152,8 +151,41 @@ func readAll(path string, files []string, one reader, opts Options) (*Runs, erro
 	slices.SortStableFunc(s.list, func(a, b run) int { // the order of arms is that of their files
 		return strings.Compare(s.created[a.from.File], s.created[b.from.File])
 	})
+	s.doubtOrder()
+	for i := range s.list {
+		from := s.list[i].from
+		from.Incomplete = cmp.Or(from.Incomplete, s.incomplete)
+	}
 	s.experiment = "imported-" + hex.EncodeToString(whole.Sum(nil))[:16]
 	return &s.Runs, nil
+}
+
+// DoubtOrder is the doubt about a source of several arms that does not say which is the baseline.
+const DoubtOrder = "which arm came first is not known: arms are in the order of the names of their files"
+
+// doubtOrder notes that the baseline is the first arm by the name of its file only.
+func (s *source) doubtOrder() {
+	if s.from.Format == skillsReader.format { // its iterations have numbers, and its baselines names
+		return
+	}
+	first := map[string]*ledger.Imported{} // the first file of each arm
+	for i := range s.list {
+		r := &s.list[i]
+		if first[r.arm] != nil {
+			continue
+		}
+		first[r.arm] = r.from
+		before := s.list[0].from
+		if r.arm == s.list[0].arm || r.from == before || s.created[r.from.File] != s.created[before.File] {
+			continue
+		}
+		for j := range s.list {
+			if from := s.list[j].from; !slices.Contains(from.Doubts, DoubtOrder) {
+				from.Doubts = append(from.Doubts, DoubtOrder)
+			}
+		}
+		return
+	}
 }
 
 // name is how a file of the source is called.
@@ -303,6 +335,8 @@ func (s *source) choose(flag string, names []string) (string, error) {
 	switch {
 	case s.Score != "" && slices.Contains(names, s.Score):
 		return s.Score, nil
+	case s.Score != "" && len(names) == 0:
+		return "", choiceErrorf("there is no %s %q: the results have none, leave out --%s", flag, s.Score, flag)
 	case s.Score != "":
 		return "", choiceErrorf("there is no %s %q; there are %s", flag, s.Score, strings.Join(names, ", "))
 	case len(names) == 1:

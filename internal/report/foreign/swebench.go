@@ -31,7 +31,10 @@ func findSWEBench(path string, info os.FileInfo) []string {
 	}
 	for _, pattern := range []string{"*", "*/*", "*/*/*", "logs/run_evaluation/*/*/*"} {
 		found, _ := filepath.Glob(filepath.Join(escapeGlob(path), pattern, "report.json"))
-		found = slices.DeleteFunc(found, func(file string) bool { return !sweBenchInstance.Get().Match(headOf(file)) })
+		found = slices.DeleteFunc(found, func(file string) bool {
+			content, err := readBounded(file)
+			return err != nil || !sweBenchInstance.Get().Match(content)
+		})
 		if len(found) == 0 {
 			continue
 		}

@@ -151,11 +151,11 @@ func TestPromptfooScoresAndCache(t *testing.T) {
 		`{"evalId": "x", "results": []}`:                                              "fit reads version 3",
 		`{"evalId": "x", "results": {"version": 3}}`:                                  "there are no results.results",
 		`{"evalId": "x", "results": {"results": [1]}}`:                                "a value is a number",
-		`{"evalId": "x", "results": {"results": [`:                                    "EOF",
+		`{"evalId": "x", "results": {"results": [`:                                    "it ends too early",
 		`{"evalId": "x", "results": {"results": [], "results": []}}`:                  "results are there twice",
 		`{"evalId": "x", "evalId": "y"}`:                                              `"evalId" is there twice`,
 		`{"evalId": "x", "results": {"results": [{"cost": -1, "success": true}]}}`:    "costUsd must be",
-		`{"evalId": "x", "results": {"results": [{"promptIdx": 0, "success": true}]}`: "EOF",
+		`{"evalId": "x", "results": {"results": [{"promptIdx": 0, "success": true}]}`: "it ends too early",
 	} {
 		t.Run(text, func(t *testing.T) {
 			_, err := foreign.Read(write(t, filepath.Join(t.TempDir(), "x.json"), []byte(text)), foreign.Options{})

@@ -215,7 +215,7 @@ func TestAHostileLogIsRefused(t *testing.T) {
 		"the score 7 is not between 0 and 1":                        content(`{"id": 9, "epoch": 1, "scores": {"match": {"value": 7}}}`),
 		"the log is invalidated: its authors withdrew its results": changed(inspectMembers(t, runs), "header.json",
 			func(m *member) { m.content = []byte(`{"version": 2, "invalidated": true}`) }),
-		"header.json: unexpected EOF": changed(inspectMembers(t, runs), "header.json",
+		"header.json: it ends too early": changed(inspectMembers(t, runs), "header.json",
 			func(m *member) { m.content = m.content[:len(m.content)/2] }),
 	} {
 		t.Run(want, func(t *testing.T) {
@@ -342,14 +342,14 @@ func TestADamagedFileIsRefused(t *testing.T) {
 		t.Errorf("of a directory with an empty log it says %v", err)
 	}
 	for text, want := range map[string]string{
-		`{"version": 2, "status": "success", "samples": [{"id": 1, "epoch": 1, "scores": {}}, {"id": 2, "ep`: "samples: unexpected EOF",
+		`{"version": 2, "status": "success", "samples": [{"id": 1, "epoch": 1, "scores": {}}, {"id": 2, "ep`: "samples: it ends too early",
 		`{"version": 2, "status": "success", "invalidated": true, "samples": []}`:                            "the log is invalidated",
-		`{"promptIdx": 0, "success": true}` + "\n" + `{"promptIdx": 0, "succ`:                                "line 2: unexpected end",
+		`{"promptIdx": 0, "success": true}` + "\n" + `{"promptIdx": 0, "succ`:                                "line 2: the document ends too early",
 		"evalId: x\nresults:\n  results:\n    - {promptIdx: 0, success: tr":                                  "is not closed",
 		"evalId: x\na: &a [" + strings.Repeat("x,", 999) + "x]\nb: &b [" + strings.Repeat("*a,", 999) + "x]\nc: [" +
 			strings.Repeat("*b,", 999) + "x]\n": "too large with its aliases expanded",
 		`{"task": "t", "pass": true}` + "\n" + `{"task": "` + strings.Repeat("x", 17<<20) + `"}`: "a line is longer than 16777216 bytes",
-		"task,pass\nt,1\n\"u":                                `missing "`,
+		"task,pass\nt,1\n\"u":                                "must end with one",
 		`{"started_at": "", "task_name": "t", "verifier_res`: "",
 		`{"resolved_ids": ["a"], "unresolved_ids": "b"}`:     "unresolved_ids is a string",
 		`{"resolved_ids": ["a"], "unresolved_ids": ["b`:      "",

@@ -63,11 +63,12 @@ type Problem struct {
 }
 
 // Load reads run directories. Each is a directory with a ledger, a directory whose sub-directories
-// have one (the shards of an experiment), or a ledger itself, such as a merged one, of which no plan
-// is known. It does not search directories that agents can write to. A ledger that does not verify
-// is refused, unless the caller accepts its valid part.
+// have one (the shards of an experiment), or a ledger itself, such as a merged one, of which no
+// plan is known. It does not search directories that agents can write to. A ledger that does not
+// verify is refused, unless the caller accepts its valid part.
 //
-// With from, each may also be results of another harness, in any format that package foreign reads.
+// With from, each may also be results of another harness, in any format that package foreign
+// reads.
 func Load(dirs []string, damagedToo bool, from *foreign.Options) (*Results, error) {
 	all := &Results{}
 	var parts [][]ledger.Record

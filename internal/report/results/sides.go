@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/fit-eval/fit/internal/report"
+	"github.com/fit-eval/fit/internal/report/foreign"
 	"github.com/fit-eval/fit/ledger"
 )
 
@@ -193,6 +195,11 @@ func allArms(dir string, built *report.Report) ([]*report.Group, error) {
 		return nil, fmt.Errorf("%s: %w", dir, errNotYet)
 	case len(built.Groups) == 1:
 		return nil, choiceErrorf("%s has one arm; a comparison needs two", dir)
+	}
+	if first, second := &built.Groups[0], &built.Groups[1]; strings.Contains(first.Imported, foreign.DoubtOrder) &&
+		!slices.Contains(baselines, path.Base(first.Provenance.Arm)) {
+		return nil, choiceErrorf("%s: %s; name the baseline first: '%[1]s:%[3]s' '%[1]s:%[4]s'", dir,
+			foreign.DoubtOrder, first.Name, second.Name)
 	}
 	return groupsOf(built), nil
 }
