@@ -111,7 +111,7 @@ func Withhold(allow []string, basis *Basis) (withheld, allowed []Reason) {
 			found.WayOut = fmt.Sprintf("--allow %s accepts it", r.allow)
 		} else if len(basis.each(func(g *Group) string { return g.Imported })) > 0 { // fit cannot repeat them
 			found.WayOut = strings.NewReplacer("--retry-errors repeats missing runs; else ", "",
-				"; --retry-errors repeats runs", "", "each experiment with its own plan.json", "all results").Replace(r.wayOut)
+				"; --retry-errors repeats runs", "", "with its own plan.json", "whole").Replace(r.wayOut)
 		}
 		if r.allow != "" && slices.Contains(allow, r.allow) {
 			allowed = append(allowed, found)
