@@ -30,7 +30,7 @@ func checkHookScript(target string, files []settings) error {
 // reading looks for a target among what a shell command names or may run.
 type reading struct {
 	target string   // folded, with slashes
-	root   string   // where the files of builders are; empty: they are not read
+	root   string   // the project of a hook, with the files of builders; empty: none is read
 	dirs   []string // beneath root, that words name: builders may work there
 	done   []string // builders and directories that were read
 	depth  int      // of commands in commands
@@ -267,11 +267,15 @@ func (r *reading) call(args []*syntax.Word) {
 				args = slices.Concat(args, wordsOfCode(args))
 			}
 			r.interprets(args, handsOn)
+			r.found = r.found || !slices.Contains(shells, name) && r.loadable()
 		}
 		if files, ok := builders[name]; ok {
 			r.builds(files)
+			r.found = r.found || r.loadable()
 		}
 	}
+	r.found = r.found || loads(words) && r.loadable()
+	r.git(words)
 }
 
 // interprets looks at the arguments of an interpreter: files, which may be named without their
