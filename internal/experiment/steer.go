@@ -212,7 +212,11 @@ func (e *engine) rebudget(amount *float64) (string, error) {
 		return "no budget in dollars", nil
 	}
 	spent, _, _ := e.dir.spent.total()
-	return fmt.Sprintf("a budget of %s, of which %s are spent", display.Dollars(usd), display.Dollars(spent)), nil
+	text := fmt.Sprintf("a budget of %s, of which %s are spent", display.Dollars(usd), display.Dollars(spent))
+	if spent >= usd {
+		text += ": no further cell starts"
+	}
+	return text, nil
 }
 
 // nameOf names a cell as commands do.

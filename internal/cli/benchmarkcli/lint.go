@@ -186,7 +186,10 @@ func (l *linter) conclude(tasks int) error {
 	} else {
 		for _, f := range l.findings {
 			about := cmp.Or(f.Task, "family.yaml") // of no task: it is true for all samples
-			fmt.Fprintf(l.con.Stdout, "%s: %s: %s\n", display.Name(about), f.Level, display.Text(f.Message))
+			text := display.Text(f.Message)
+			if err := l.con.Foldedf("%s: %s: %s\n", display.Name(about), f.Level, text); err != nil {
+				return err
+			}
 		}
 		fmt.Fprintf(l.con.Stdout, "%s, %s, %s\n", report.Count(tasks, "task"), report.Count(errs, "error"),
 			report.Count(counts["warning"], "warning"))

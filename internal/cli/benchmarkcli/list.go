@@ -148,7 +148,9 @@ func listFamily(ctx context.Context, con *console.Console, origin, format string
 		return jsonenc.WriteIndented(con.Stdout,
 			map[string]any{"name": family.Name, "revision": family.Revision, "tasks": tasks})
 	}
-	fmt.Fprintf(con.Stdout, "%s, %s\n", display.Line(family.Name), family.Revision)
+	if err := con.Foldedf("%s, %s\n", display.Line(family.Name), family.Revision); err != nil {
+		return err
+	}
 	table := con.Table()
 	fmt.Fprintln(table, "task\thooks\tchecks\tjudge\tsolution\ttags")
 	for _, t := range tasks {

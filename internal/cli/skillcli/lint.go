@@ -116,7 +116,10 @@ func printLinted(con *console.Console, all []linted, format string) error {
 			if f.Line > 0 {
 				place = fmt.Sprintf("%s:%d", place, f.Line)
 			}
-			fmt.Fprintln(con.Stdout, display.Line(fmt.Sprintf("%s: %s: %s (%s)", place, f.Level, f.Message, f.Rule)))
+			text := display.Line(fmt.Sprintf("%s: %s: %s (%s)", place, f.Level, f.Message, f.Rule))
+			if err := con.Foldedf("%s\n", text); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

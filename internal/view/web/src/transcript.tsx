@@ -262,7 +262,7 @@ function Nothing(props: { overview: TraceOverview | null }): JSX.Element {
   const skipped = props.overview?.overview?.problems.skippedLines ?? 0;
   if (skipped > 0) {
     return (
-      <Empty title={`This trace is damaged: none of its ${count(skipped, "line")} can be read.`}>
+      <Empty title={`This trace has nothing to show: ${count(skipped, "line")} cannot be read.`}>
         <p>It was cut off while it was written, or is no trace. fit-trace validate says what is wrong with each line.</p>
       </Empty>
     );

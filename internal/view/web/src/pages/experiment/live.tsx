@@ -1,8 +1,8 @@
 // A running experiment: where it is, what it costs, and the buttons that control it.
 import type { JSX } from "preact";
-import { useState } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
 import { asFailure, post, url } from "../../api";
-import { ago, cutMiddle, duration, money, visible, whole } from "../../format";
+import { ago, count, cutMiddle, duration, money, visible, whole } from "../../format";
 import type { CellId, Status } from "../../types";
 import { Link, Mark, Name, Scroll } from "../../ui";
 
@@ -74,6 +74,7 @@ export function Controls(props: ControlProps): JSX.Element {
         show={whole}
         read={(text) => (/^[1-9]\d{0,3}$/.test(text) ? Number(text) : "concurrency is a number of cells, 1 or more")}
         set={(n) => send({ action: "concurrency", n })}
+        doubt={(n) => (n !== null && n > s.total - s.done ? `only ${count(s.total - s.done, "cell")} left` : "")}
       />
       <Setting
         label="budget $"
@@ -81,6 +82,7 @@ export function Controls(props: ControlProps): JSX.Element {
         show={(usd) => (usd === null ? "no limit" : money(usd))}
         read={(text) => (/^(\d+\.?\d*|\.\d+)$/.test(text) && Number(text) > 0 ? Number(text) : "the budget is an amount of dollars; “no limit” takes it away")}
         set={(usd) => send({ action: "budget", usd: usd ?? 0 })}
+        doubt={(usd) => (usd !== null && usd <= s.costUsd ? `${money(s.costUsd)} are spent: no further cell starts` : "")}
         none="no limit"
       />
       <span class="soft said" role="status" title={visible(said)}>
@@ -97,6 +99,8 @@ interface SettingProps {
   /** The number that a text means, or what is wrong with it. */
   read: (text: string) => number | string;
   set: (value: number | null) => Promise<void>;
+  /** What whoever confirms a value must know about it; empty is nothing. */
+  doubt: (value: number | null) => string;
   /** The button that takes the limit away. */
   none?: string;
 }
@@ -106,7 +110,9 @@ function Setting(props: SettingProps): JSX.Element {
   const [draft, setDraft] = useState<string | null>(null);
   const [asked, setAsked] = useState<{ from: number | null; to: number | null } | null>(null);
   const [wrong, setWrong] = useState("");
+  const back = useRef(false); // to the field, whose buttons are gone
   const drop = (): void => {
+    back.current = true;
     setDraft(null);
     setAsked(null);
     setWrong("");
@@ -126,6 +132,7 @@ function Setting(props: SettingProps): JSX.Element {
       <span class="setting" role="group" aria-label={`Change ${props.label}`} onKeyDown={(e) => e.key === "Escape" && drop()}>
         <span>
           {props.label}: {props.show(asked.from)} → <strong>{props.show(asked.to)}</strong>?
+          {props.doubt(asked.to) && <span class="fail-text"> {props.doubt(asked.to)}</span>}
         </span>
         <button type="button" ref={focus} onClick={() => void change()}>
           change
@@ -155,6 +162,11 @@ function Setting(props: SettingProps): JSX.Element {
           autocomplete="off"
           placeholder="none"
           aria-invalid={wrong !== ""}
+          ref={(field) => {
+            if (!field) return;
+            if (back.current) field.focus();
+            back.current = false;
+          }}
           value={draft ?? props.value ?? ""}
           onInput={(e) => setDraft(e.currentTarget.value)}
         />

@@ -39,7 +39,7 @@ export function TracePage(props: { trace: string }): JSX.Element {
             <Asked trace={props.trace} prompt={data.overview.taskPrompt} given={data.given} />
           </details>
         )}
-        <Warnings list={unread(data?.overview?.problems)} />
+        <Warnings list={data ? unread(data) : []} />
         <Transcript store={store} />
         {data && (
           <div class="below">
@@ -51,11 +51,16 @@ export function TracePage(props: { trace: string }): JSX.Element {
   );
 }
 
-/** What of a trace could not be read, in the words of fit-trace. */
-function unread(problems?: NonNullable<TraceOverview["overview"]>["problems"]): string[] {
-  if (!problems?.skippedLines) return [];
-  const first = (problems.first ?? []).slice(0, 3).map((p) => `line ${p.line}: ${p.reason}`).join("; ");
-  return [`${count(problems.skippedLines, "line")} skipped${first ? ` (${first})` : ""}`];
+/** What of a trace could not be read, and whether its end is missing, in the words of fit-trace. */
+function unread(data: TraceOverview): string[] {
+  const problems = data.overview?.problems;
+  const said: string[] = [];
+  if (problems?.skippedLines) {
+    const first = (problems.first ?? []).slice(0, 3).map((p) => `line ${p.line}: ${p.reason}`).join("; ");
+    said.push(`${count(problems.skippedLines, "line")} skipped${first ? ` (${first})` : ""}`);
+  }
+  if (problems?.noEnd && !data.live) said.push("the session has no summary: it was cut off, and ends here");
+  return said;
 }
 
 function Facts(props: { data: TraceOverview }): JSX.Element {
