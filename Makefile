@@ -104,7 +104,7 @@ vuln:
 fuzz:
 	scripts/fuzz $(FUZZTIME)
 
-bench: bench-start bench-run bench-redact bench-spawn bench-trace bench-session bench-evidence bench-benchmark bench-bus bench-versus bench-judge bench-workspace bench-gateway bench-dataset bench-container bench-acp bench-treatment bench-results
+bench: bench-start bench-run bench-redact bench-spawn bench-trace bench-session bench-evidence bench-benchmark bench-bus bench-versus bench-judge bench-workspace bench-gateway bench-dataset bench-container bench-acp bench-treatment bench-results bench-bridge
 
 # What takes too long for make test: everything with every agent, every team of theirs, and sessions of each that are killed forty times.
 soak:
@@ -150,7 +150,7 @@ clean:
 	rm -rf bin dist share
 
 # Benchmarks that gate on a ratio measured within one run; the figures are kept in docs/performance.md.
-.PHONY: bench-start bench-redact bench-spawn bench-stats bench-trace bench-run bench-session bench-evidence bench-benchmark bench-bus bench-versus bench-judge bench-workspace bench-gateway bench-dataset bench-container bench-acp bench-treatment bench-results
+.PHONY: bench-start bench-redact bench-spawn bench-stats bench-trace bench-run bench-session bench-evidence bench-benchmark bench-bus bench-versus bench-judge bench-workspace bench-gateway bench-dataset bench-container bench-acp bench-treatment bench-results bench-bridge
 bench-start: build
 	FIT_BENCH=1 $(GO) test ./test/bench -run '^TestStartup$$' -count=1 -v
 
@@ -209,6 +209,10 @@ bench-dataset:
 SAMPLES ?= 10000
 bench-results:
 	FIT_BENCH=1 FIT_SAMPLES=$(SAMPLES) $(GO) test ./internal/report/results -run '^TestALargeLogIsReadInLittleMemory$$' -count=1 -v
+
+# People post in 200 threads and follow them in pages, beside a bare relay of events; the memory of it.
+bench-bridge:
+	FIT_BENCH=1 $(GO) test ./test/bench -run '^TestBridgeUnderLoad$$' -count=1 -v
 
 # From the start of a container to the first event of an agent in it, beside the engine's own run.
 bench-container:

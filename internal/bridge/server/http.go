@@ -127,10 +127,10 @@ type assignment struct {
 func (s *Server) assign(r *http.Request) (any, error) {
 	var a assignment
 	var resume sql.NullString
-	err := s.store.reader.QueryRow(`SELECT run.id, run.thread, run.task, run.resume FROM token
+	err := s.store.reader.One(`SELECT run.id, run.thread, run.task, run.resume FROM token
 		JOIN run ON run.id = token.run WHERE token.hash = ? AND token.tenant = ? AND run.state <> ?`,
-		hashed(r.PathValue("token")), r.PathValue("tenant"), runEnded).
-		Scan(&a.CorrelationID, &a.DiscussionID, &a.Prompt, &resume)
+		[]any{hashed(r.PathValue("token")), r.PathValue("tenant"), runEnded},
+		&a.CorrelationID, &a.DiscussionID, &a.Prompt, &resume)
 	if err != nil {
 		return nil, errNoToken
 	}
@@ -148,9 +148,9 @@ func (s *Server) inbox(r *http.Request) (any, error) {
 		return nil, err
 	}
 	var thread string
-	err = s.store.reader.QueryRow(`SELECT run.thread FROM token JOIN run ON run.id = token.run
+	err = s.store.reader.One(`SELECT run.thread FROM token JOIN run ON run.id = token.run
 		WHERE token.hash = ? AND token.tenant = ? AND run.id = ? AND run.state <> ?`,
-		hashed(r.PathValue("token")), r.PathValue("tenant"), r.PathValue("run"), runEnded).Scan(&thread)
+		[]any{hashed(r.PathValue("token")), r.PathValue("tenant"), r.PathValue("run"), runEnded}, &thread)
 	if err != nil {
 		return nil, errNoToken
 	}

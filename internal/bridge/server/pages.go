@@ -10,9 +10,18 @@ import (
 
 // Person returns the tenant and the name of the person who holds a token, and whether there is one.
 func (s *Server) Person(token string) (tenant, name string, known bool) {
-	err := s.store.reader.QueryRow(`SELECT tenant, person FROM token WHERE hash = ? AND person IS NOT NULL`,
-		hashed(token)).Scan(&tenant, &name)
-	return tenant, name, err == nil
+	hash := hashed(token)
+	if who, known := s.people.Load(hash); known { // a token is one for good
+		who := who.(person)
+		return who.tenant, who.name, true
+	}
+	err := s.store.reader.One(`SELECT tenant, person FROM token WHERE hash = ? AND person IS NOT NULL`,
+		[]any{hash}, &tenant, &name)
+	if err != nil {
+		return "", "", false
+	}
+	s.people.Store(hash, person{tenant, name})
+	return tenant, name, true
 }
 
 // Thread returns a thread of a tenant.
@@ -27,8 +36,8 @@ func (s *Server) Thread(tenant, thread string) (Thread, error) {
 // HasRun reports whether a run is one of a tenant's.
 func (s *Server) HasRun(tenant, run string) bool {
 	var is int
-	return s.store.reader.QueryRow(`SELECT 1 FROM run JOIN thread ON thread.id = run.thread
-		WHERE run.id = ? AND thread.tenant = ?`, run, tenant).Scan(&is) == nil
+	return s.store.reader.One(`SELECT 1 FROM run JOIN thread ON thread.id = run.thread
+		WHERE run.id = ? AND thread.tenant = ?`, []any{run, tenant}, &is) == nil
 }
 
 // Watch calls tell with the threads that have changed, whenever some have, until stop is called.

@@ -46,6 +46,7 @@ type Server struct {
 	lock   *os.File
 	mux    *http.ServeMux
 	limits limits
+	people sync.Map        // who have asked, by the hashes of their tokens
 	kick   chan struct{}   // has room for one: something may be due
 	mail   []chan struct{} // of every channel, the same: something is in its outbox
 

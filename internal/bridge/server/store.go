@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net/url"
 	"path/filepath"
@@ -54,7 +55,8 @@ const schemaVersion = 2
 // store is the database. Changes go through one writer, which commits all that wait together:
 // a commit waits for the disk, whatever it holds.
 type store struct {
-	writer, reader *sql.DB
+	opened         []io.Closer
+	writer, reader *statements
 	changes        chan *pending
 	closing, done  chan struct{}
 	channels       []Channel
@@ -68,7 +70,7 @@ type pending struct {
 
 // change is one transaction. Its news is announced when it is on the disk.
 type change struct {
-	tx       *sql.Tx
+	tx       *statements
 	now      time.Time
 	channels []Channel
 	news
@@ -81,6 +83,9 @@ type news struct {
 	mailed  bool            // something is in an outbox
 }
 
+// readers is how many queries read concurrently.
+const readers = 4
+
 // together is how many changes are committed at most at a time.
 const together = 256
 
@@ -90,7 +95,7 @@ func openStore(dir string, channels []Channel, committed func(news)) (*store, er
 		address.RawQuery = "_pragma=busy_timeout(30000)&_pragma=journal_mode(wal)&_pragma=synchronous(full)" + pragmas
 		return sql.Open("sqlite", address.String())
 	}
-	writer, err := open("&_txlock=immediate")
+	writer, err := open("")
 	if err != nil {
 		return nil, err
 	}
@@ -110,10 +115,18 @@ func openStore(dir string, channels []Channel, committed func(news)) (*store, er
 		_ = writer.Close()
 		return nil, err
 	}
-	reader.SetMaxOpenConns(4)
+	reader.SetMaxOpenConns(readers)
+	reader.SetMaxIdleConns(readers)
+	only, err := writer.Conn(context.Background())
+	if err != nil {
+		return nil, errors.Join(err, writer.Close(), reader.Close())
+	}
 	s := &store{
-		writer:    writer,
-		reader:    reader,
+		opened: []io.Closer{only, writer, reader},
+		writer: newStatements(func(query string) (*sql.Stmt, error) {
+			return only.PrepareContext(context.Background(), query)
+		}),
+		reader:    newStatements(reader.Prepare),
 		changes:   make(chan *pending, together),
 		closing:   make(chan struct{}),
 		done:      make(chan struct{}),
@@ -127,7 +140,11 @@ func openStore(dir string, channels []Channel, committed func(news)) (*store, er
 func (s *store) close() error {
 	close(s.closing)
 	<-s.done
-	return errors.Join(s.reader.Close(), s.writer.Close())
+	var err error
+	for _, one := range s.opened {
+		err = errors.Join(err, one.Close())
+	}
+	return err
 }
 
 var errClosed = errors.New("the bridge is stopping")
@@ -180,10 +197,10 @@ func (s *store) commit(first *pending) {
 	}
 	results := make([]error, len(batch))
 	all := news{touched: map[string]bool{}}
-	err := s.transact(func(tx *sql.Tx) error {
+	err := s.transact(func() error {
 		for i, p := range batch {
 			c := &change{
-				tx:       tx,
+				tx:       s.writer,
 				now:      time.Now(),
 				channels: s.channels,
 				news:     news{touched: map[string]bool{}},
@@ -217,15 +234,21 @@ func (s *store) commit(first *pending) {
 	}
 }
 
-func (s *store) transact(apply func(*sql.Tx) error) error {
-	tx, err := s.writer.BeginTx(context.Background(), nil)
-	if err != nil {
+// transact applies a change in one transaction. The writer has one connection, which nobody else
+// uses.
+func (s *store) transact(apply func() error) error {
+	if _, err := s.writer.Exec("BEGIN IMMEDIATE"); err != nil {
 		return err
 	}
-	if err := apply(tx); err != nil {
-		return errors.Join(err, tx.Rollback())
+	err := apply()
+	if err == nil {
+		_, err = s.writer.Exec("COMMIT")
 	}
-	return tx.Commit()
+	if err != nil {
+		_, undone := s.writer.Exec("ROLLBACK")
+		return errors.Join(err, undone)
+	}
+	return nil
 }
 
 func (c *change) exec(query string, args ...any) error {
@@ -245,7 +268,7 @@ func (c *change) changed(query string, args ...any) (bool, error) {
 
 // one reads a row, and reports whether there is one.
 func (c *change) one(query string, args []any, into ...any) (bool, error) {
-	err := c.tx.QueryRow(query, args...).Scan(into...)
+	err := c.tx.One(query, args, into...)
 	if errors.Is(err, sql.ErrNoRows) {
 		return false, nil
 	}

@@ -110,9 +110,9 @@ func Start(t *testing.T, secret string) *Site {
 		mux.ServeHTTP(w, r)
 	}))
 	t.Cleanup(func() {
+		s.http.Close() // nobody comments any more
 		close(s.ending)
 		s.delivering.Wait()
-		s.http.Close()
 	})
 	return s
 }
