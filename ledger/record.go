@@ -47,6 +47,7 @@ const (
 	CauseBadReward   = "bad_reward"   // the verifier's file cannot be read
 	CauseUnknown     = "unknown"      // nobody can know what a check asks; not tried again
 	CauseNoRecording = "no_recording" // what is replayed has no record of the cell
+	CauseNotRecorded = "not_recorded" // a strict replay has no answer to a request of the cell
 	CauseNoPrice     = "no_price"     // a budget in dollars, and a model without a price
 	CausePressure    = "pressure"     // the time ran out on an overloaded machine
 )

@@ -8,6 +8,11 @@ import (
 	"github.com/fit-eval/fit/internal/gateway"
 )
 
+// ModelChooser is an agent that knows which model it asks where the configuration names none.
+type ModelChooser interface {
+	ChosenModel(cfg Config) string
+}
+
 // Routed is an agent whose model calls can go through a gateway. Where Config.Seat is set, it
 // starts with the URL and the token of the seat in place of its endpoint and its key.
 type Routed interface {

@@ -133,8 +133,9 @@ type PlannedArm struct {
 type PlannedJudge struct {
 	Agent   string `json:"agent,omitempty"`
 	Model   string `json:"model,omitempty"`
-	Profile string `json:"profile,omitempty"` // digest of its text
-	Votes   int    `json:"votes,omitempty"`   // that decide; 0 is each task's number
+	Default string `json:"defaultModel,omitempty"` // that the agent asks where Model is empty
+	Profile string `json:"profile,omitempty"`      // digest of its text
+	Votes   int    `json:"votes,omitempty"`        // that decide; 0 is each task's number
 }
 
 // String names the judge.
@@ -142,7 +143,7 @@ func (j PlannedJudge) String() string {
 	if j.Agent == "" {
 		return "none"
 	}
-	text := JudgeConfig{Agent: j.Agent, Model: j.Model}.Name()
+	text := JudgeConfig{Agent: j.Agent, Model: j.Model, Default: j.Default}.Name()
 	if j.Profile != "" {
 		text += ", profile " + j.Profile
 	}
@@ -227,7 +228,7 @@ func (p *Plan) identity() string {
 	same.ID, same.CreatedMs, same.Shard, same.Tools, same.Host, same.Family.Origin = "", 0, Shard{}, nil, "", ""
 	same.Number, same.Policy = 0, "" // the digest is of the policy, too
 	same.SignedBy, same.Grown, same.TasksDigest, same.Family.Tasks, same.Family.Selected = "", nil, "", 0, ""
-	same.Family.LeftOut = nil
+	same.Family.LeftOut, same.Judge.Default = nil, ""
 	same.Concurrency, same.Attempts, same.Calls = 0, 0, ""
 	if p.Asked() == (&Plan{}).Asked() {
 		same.Question = nil // as in plans of earlier versions

@@ -85,8 +85,10 @@ func (p *Prepared) Same() *Arm {
 
 // JudgeConfig configures the judge, for tasks that have one. The same judge judges all arms.
 type JudgeConfig struct {
-	Agent    string
-	Model    string
+	Agent string
+	Model string
+	// Default is the model that the agent asks where Model is empty; empty if only the agent knows.
+	Default  string
 	ModelURL string
 	// Votes is how many times every attempt is judged; the majority decides. It is odd; 0 is the
 	// task's number, else one.
@@ -97,10 +99,13 @@ type JudgeConfig struct {
 
 // Name names the judge for people.
 func (c JudgeConfig) Name() string {
-	if c.Model == "" {
-		return c.Agent + " with its default model"
+	switch {
+	case c.Model != "":
+		return c.Agent + " with " + c.Model
+	case c.Default != "":
+		return c.Agent + " with its default model " + c.Default
 	}
-	return c.Agent + " with " + c.Model
+	return c.Agent + " with the model that it chooses itself (name one with --judge-model)"
 }
 
 // VotesOn returns how many votes decide about a task: the command's number, else the task's, else

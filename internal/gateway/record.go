@@ -128,6 +128,16 @@ func (r *Record) took(call calls.Call) {
 	}
 }
 
+// Missed returns the first request that a strict replay had no answer to; nil if there was none.
+func (r *Record) Missed() error {
+	if r == nil || r.replay == nil {
+		return nil
+	}
+	r.replay.mu.Lock()
+	defer r.replay.mu.Unlock()
+	return r.replay.missed
+}
+
 // Replayed counts the calls that were answered; nil if this is not a replay.
 func (r *Record) Replayed() *Replayed {
 	if r.replay == nil {

@@ -65,6 +65,30 @@ type Measurement struct {
 	Carried bool `json:"carried,omitempty"`
 	// Again says that it was a second measurement on the test split, which invalidates both.
 	Again bool `json:"again,omitempty"`
+	// Seal is the digest of the other fields: counts that were changed afterwards correct nothing.
+	Seal string `json:"seal,omitempty"`
+}
+
+// sealOf returns the seal that a measurement should have.
+func (m Measurement) sealOf() string {
+	m.Seal = ""
+	return digestOf(m)
+}
+
+// digestOf returns the digest of a value of texts and numbers.
+func digestOf(value any) string {
+	text, _ := jsonenc.Marshal(value) // those always marshal
+	return digest(string(text))
+}
+
+// checkSeal refuses a measurement that was changed after it was made. Those of earlier versions
+// have no seal, and only labels of the same directory can stand for their counts.
+func (m Measurement) checkSeal() error {
+	if m.Seal == m.sealOf() || m.Seal == "" && !m.Carried {
+		return nil
+	}
+	return fmt.Errorf("the calibration of %s does not fit its seal: it was changed after it was measured; import or "+
+		"measure it again", m.Dimension)
 }
 
 // Pooled returns the calibration over all arms.
@@ -170,6 +194,7 @@ func (l *Labels) seal(made []Measurement, again bool) error {
 		}
 	}
 	for i := range made {
+		made[i].Seal = made[i].sealOf()
 		line, err := jsonenc.Marshal(&made[i])
 		if err == nil {
 			err = jsonlines.Append(file, line)
@@ -204,9 +229,13 @@ func readMeasurements(r io.Reader) ([]Measurement, error) {
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
 		var m Measurement
-		if json.Unmarshal(bytes.TrimSpace(lines.Bytes()), &m) == nil && m.ID != "" {
-			found = append(found, m)
+		if json.Unmarshal(bytes.TrimSpace(lines.Bytes()), &m) != nil || m.ID == "" {
+			continue
 		}
+		if err := m.checkSeal(); err != nil {
+			return nil, fmt.Errorf("%s: %w", calibrationFile, err)
+		}
+		found = append(found, m)
 	}
 	if err := lines.Err(); err != nil {
 		return nil, fmt.Errorf("read %s: %w", calibrationFile, err)

@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -328,6 +329,22 @@ func TestACalibrationIsCarriedByAFile(t *testing.T) {
 		}
 		return c
 	}
+	for _, changed := range []func(*Carried){
+		func(c *Carried) { c.Measurements[0].PerArm[0].M1 *= 100 },
+		func(c *Carried) { c.Measurements[0].LabelsDigest = "" },
+		func(c *Carried) { c.Arms["b"] = "another b" },
+		func(c *Carried) { c.Seal = "" },
+	} {
+		c := carried()
+		changed(c)
+		data, err := jsonenc.Marshal(c)
+		if err == nil {
+			_, err = ReadCarried(data)
+		}
+		if err == nil || !strings.Contains(err.Error(), "does not fit its seal") {
+			t.Errorf("changed after its export: %v", err)
+		}
+	}
 	reworded := correctness("m")
 	reworded.Prompts[evidence.Correctness] = "another question"
 	for name, other := range map[string]struct {
@@ -366,6 +383,22 @@ func TestACalibrationIsCarriedByAFile(t *testing.T) {
 	}
 	if err := there.Accept(carried(), result, moved, 3); !errors.Is(err, errSealed) {
 		t.Errorf("carried twice: %v", err)
+	}
+	kept, err := os.ReadFile(there.calibrationPath())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, change := range []func(string) string{
+		func(line string) string { return strings.Replace(line, `"m1":`, `"m1":5`, 1) },
+		func(line string) string { return regexp.MustCompile(`,"seal":"[^"]*"`).ReplaceAllString(line, "") },
+	} {
+		changed := change(string(kept))
+		if err := os.WriteFile(there.calibrationPath(), []byte(changed), 0o600); err != nil || changed == string(kept) {
+			t.Fatal(err, changed)
+		}
+		if _, err := there.Calibrations(result); err == nil || !strings.Contains(err.Error(), "does not fit its seal") {
+			t.Errorf("changed after its import: %v", err)
+		}
 	}
 }
 

@@ -19,6 +19,14 @@ type Carried struct {
 	Population   string            `json:"population"`
 	Arms         map[string]string `json:"arms"`
 	Measurements []Measurement     `json:"measurements"`
+	// Seal is the digest of the other fields, the digests of the labels included.
+	Seal string `json:"seal"`
+}
+
+// sealOf returns the seal that the file should have.
+func (c Carried) sealOf() string {
+	c.Seal = ""
+	return digestOf(c)
 }
 
 // population identifies the tasks that a panel judged, by their names and texts.
@@ -71,6 +79,7 @@ func (l *Labels) Carry(result *Result, subjects []Subject) (*Carried, error) {
 		return nil, fmt.Errorf("there is no valid calibration: %s; fit versus calibrate measure makes one",
 			strings.Join(why, ", "))
 	}
+	c.Seal = c.sealOf()
 	return c, nil
 }
 
@@ -82,6 +91,10 @@ func ReadCarried(data []byte) (*Carried, error) {
 	}
 	if c.Version != carriedVersion || len(c.Measurements) == 0 {
 		return nil, errors.New("not a calibration of this version; fit versus calibrate export makes one")
+	}
+	if c.Seal != c.sealOf() {
+		return nil, errors.New("the calibration does not fit its seal: it was changed after it was exported; export it " +
+			"again with fit versus calibrate export")
 	}
 	for i := range c.Measurements {
 		for _, one := range c.Measurements[i].PerArm {

@@ -89,19 +89,26 @@ var families = sync.OnceValue(func() map[string]string {
 })
 
 // familyOf returns the vendor of a model, by its id or that of the agent built on it; empty if it
-// is unknown. A vendor before a slash, as routers write it, counts.
+// is unknown. Vendors, regions and services come before the model: anthropic/claude-…, azure/gpt-…,
+// us.anthropic.claude-…, ft:gpt-….
 func familyOf(model string) string {
 	model = strings.ToLower(model)
 	if slash := strings.LastIndexByte(model, '/'); slash >= 0 {
 		model = model[slash+1:]
 	}
-	for prefix, family := range families() { // no prefix is the beginning of another up to a whole word
-		rest, found := strings.CutPrefix(model, prefix)
-		if found && (rest == "" || rest[0] < 'a' || rest[0] > 'z') {
-			return family
+	for {
+		for prefix, family := range families() { // no prefix is the beginning of another up to a whole word
+			rest, found := strings.CutPrefix(model, prefix)
+			if found && (rest == "" || rest[0] < 'a' || rest[0] > 'z') {
+				return family
+			}
 		}
+		at := strings.IndexAny(model, ".:")
+		if at < 0 {
+			return ""
+		}
+		model = model[at+1:]
 	}
-	return ""
 }
 
 // Vendor returns the vendor of the first id that names a known model or agent; empty if none does.

@@ -55,8 +55,18 @@ func TestNobodyJudgesTheirOwnKind(t *testing.T) {
 			}
 		})
 	}
-	if familyOf("claude-code") != "anthropic" || familyOf("scripted") != "" {
-		t.Error("families are not known by the ids of models")
+	for id, want := range map[string]string{
+		"claude-code": "anthropic", "us.anthropic.claude-sonnet-4-5-20250929-v1:0": "anthropic",
+		"anthropic.claude-3-haiku-20240307-v1:0": "anthropic", "anthropic/claude-opus-4.5": "anthropic",
+		"vertex_ai/claude-sonnet-4@20250514": "anthropic", "bedrock/converse/us.amazon.nova-pro-v1:0": "amazon",
+		"arn:aws:bedrock:us-east-1:1:inference-profile/us.meta.llama3-3-70b-instruct-v1:0": "meta",
+		"azure/gpt-5.5": "openai", "openrouter/openai/gpt-4o:extended": "openai", "ft:gpt-4o:org::id": "openai",
+		"models/gemini-3-pro-preview": "google", "publishers/google/models/gemini-2.5-pro": "google",
+		"scripted": "", "my.claudette": "", "mistral.mistral-large-2407-v1:0": "mistral", "": "", "a.b:c": "",
+	} {
+		if got := familyOf(id); got != want {
+			t.Errorf("%s is of %q, want %q", id, got, want)
+		}
 	}
 }
 

@@ -87,7 +87,7 @@ func warnOfLoad(a, b *Group) []string {
 // sharedNetwork says of the machine's network what it means for cells that ran at the same time.
 func sharedNetwork(network string) string {
 	if network == "host" {
-		return network + " (cells share one loopback)"
+		return network + " (cells of different tasks and arms share one loopback; those of a task take turns)"
 	}
 	return network
 }

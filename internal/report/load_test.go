@@ -17,7 +17,7 @@ func TestImplausibleCountsAreInTheReport(t *testing.T) {
 
 // TestASharedLoopbackIsNamed: a server that one cell starts is there for the others, too.
 func TestASharedLoopbackIsNamed(t *testing.T) {
-	const says = "network host (cells share one loopback)"
+	const says = "network host (cells of different tasks and arms share one loopback; those of a task take turns)"
 	for network, shared := range map[string]bool{"host": true, "model": false} {
 		a, b := armRuns("a", repeat("PP", 12)...), armRuns("b", repeat("PF", 12)...)
 		for i := range a {

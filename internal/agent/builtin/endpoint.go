@@ -43,6 +43,15 @@ func (a *Agent) Upstreams(cfg agent.Config) ([]gateway.Upstream, error) {
 	return []gateway.Upstream{to}, err
 }
 
+// ChosenModel implements agent.ModelChooser.
+func (a *Agent) ChosenModel(cfg agent.Config) string {
+	e, err := directEndpoint(cfg)
+	if err != nil { // it says so when it starts
+		return a.Info().DefaultModel
+	}
+	return e.model
+}
+
 // directEndpoint finds the model from the configuration and from the variables that the vendors'
 // own SDKs read.
 func directEndpoint(cfg agent.Config) (endpoint, error) {

@@ -35,6 +35,8 @@ func TestAJudgeWithVotesAndLabels(t *testing.T) {
 		"--output", "out", "--runs", "2", "--judge-votes", "3",
 	}
 	c.env = append(c.env, "FIT_MODEL_URL="+url+"/c/{cell}/seed/{seed}") // the judge finds its model there, too
+	c.want(0, "run", "--family", "family", "--agent", "builtin", "--runs", "1", "--output", "dry", "--dry-run")
+	c.contains(c.stdout, "judge: builtin with its default model claude-sonnet-4-5, profile ")
 	c.want(0, run...)
 	c.want(2, with(run, "--judge-votes", "5")...) // another number is another experiment
 	c.contains(c.stderr, "judge")

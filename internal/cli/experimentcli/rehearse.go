@@ -178,4 +178,7 @@ func ShowPlan(con *console.Console, plan *experiment.Plan, output string) {
 		fmt.Fprintf(con.Stdout, "arm %s: %s\n", arm.Name,
 			strings.TrimSpace(arm.Agent+" "+arm.AgentVersion+" "+arm.Model))
 	}
+	if plan.Judge.Agent != "" {
+		fmt.Fprintf(con.Stdout, "judge: %s\n", plan.Judge)
+	}
 }

@@ -232,7 +232,8 @@ func (r *Run) announce(e experiment.Estimate) {
 	}
 	where := fmt.Sprintf("%d at a time", r.Workers)
 	if r.Workers > 1 && r.sharesLoopback() {
-		where += " on one loopback, those of a task in turn (network host)"
+		where += " on one loopback, which cells of different tasks and arms share; those of a task take turns " +
+			"(network host; --network model gives each its own)"
 	}
 	if r.Fleet != nil {
 		where = "on a fleet"

@@ -152,6 +152,8 @@ func (a *attempt) fail(ctx context.Context, class string, err error) bool {
 		a.record.ErrorCause = ledger.CauseHealthcheck
 	case errors.Is(err, errNoRecording):
 		a.record.ErrorCause = ledger.CauseNoRecording
+	case errors.Is(err, errNotRecorded):
+		a.record.ErrorCause = ledger.CauseNotRecorded
 	case unpriced(err):
 		a.record.ErrorCause = ledger.CauseNoPrice
 	}

@@ -48,6 +48,8 @@ type facts struct {
 	budgetOf string
 	// unpriced is a call that was refused because nobody knows what it costs.
 	unpriced error
+	// missed is a request that a strict replay had no answer to.
+	missed error
 
 	// forgeable says that the agent could have forged what it reported.
 	forgeable bool
@@ -189,6 +191,12 @@ var missingData = []missing{
 		when:  func(f *facts) bool { return f.start != nil },
 		class: ledger.ErrorAgentStart,
 		why:   func(f *facts) error { return f.start },
+	},
+	{
+		name:  "a strict replay had no answer: what the agent did then is not its own",
+		when:  func(f *facts) bool { return f.missed != nil },
+		class: ledger.ErrorSetup,
+		why:   func(f *facts) error { return fmt.Errorf("%w: %w", errNotRecorded, f.missed) },
 	},
 	{
 		name: "the agent gave up on a call that the gateway held back",
@@ -357,6 +365,7 @@ func (a *attempt) facts(ctx context.Context, end ending, start error) *facts {
 		unstarted:  a.watched.failure(),
 		contained:  a.space.Agent().Isolation.Container != nil,
 		heldBack:   a.anySeat((*gateway.Seat).HeldBack),
+		missed:     a.calls.Missed(),
 	}
 	if held := a.held(); held >= min(shortHold, a.agentTimeout(a.task.Settings.Timeouts.Agent)/10) {
 		f.held = held

@@ -66,6 +66,8 @@ func modelURL(setup *experiment.Setup, own string) string {
 
 var errNoRecording = errors.New("holds no record of this cell")
 
+var errNotRecorded = errors.New("a request was not recorded")
+
 // openCalls opens the record of the model calls of a trace, and what answers them.
 func (a *attempt) openCalls(traceName string) (*gateway.Record, error) {
 	cfg := gateway.RecordConfig{

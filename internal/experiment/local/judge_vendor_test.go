@@ -33,7 +33,7 @@ func TestAJudgeOfOneArmsVendorIsRefused(t *testing.T) {
 		"of nobody's choice": {
 			mixed,
 			experiment.JudgeConfig{},
-			"the judge builtin with its default model is of the family anthropic, and so is arm one, but not arm two",
+			"the judge builtin with its default model claude-sonnet-4-5 is of the family anthropic, and so is arm one, but not arm two",
 		},
 		"allowed": {
 			mixed, experiment.JudgeConfig{Agent: "builtin", Model: "claude-opus-4-5", SameFamily: true}, "",
@@ -68,7 +68,8 @@ func TestTheRecordNamesTheJudge(t *testing.T) {
 	family := oneTask(t, map[string]string{"tasks/answer/judge.task.md": "Is the answer in {{TASK_DIR}} good?"})
 	tr := prepared(t, family, experiment.Setup{Arms: oneArm(serveScript(t, judgeDraws(1)))})
 	_, _, records := execute(t, tr, 1)
-	if tr.Plan.Judge.Agent != "builtin" || tr.Judge.Name() != "builtin with its default model" ||
+	if tr.Plan.Judge.Agent != "builtin" || tr.Plan.Judge.Default != "claude-sonnet-4-5" ||
+		tr.Judge.Name() != "builtin with its default model claude-sonnet-4-5" ||
 		records[0].Model.Judge == "" {
 		t.Errorf("planned %+v, recorded %q", tr.Plan.Judge, records[0].Model.Judge)
 	}

@@ -207,30 +207,40 @@ func (p *preparation) chooseAgents(ctx context.Context) error {
 			p.Judge.ModelURL = p.Arms[0].ModelURL
 		}
 	}
+	p.Judge.Default = p.defaultModel(p.Judge.Agent, p.Judge.ModelURL)
 	if err := p.checkJudge(); err != nil {
 		return err
 	}
 	return p.machine.find(ctx, p.Judge.Agent)
 }
 
-// vendor returns that of a model, or of the one that the agent uses where nobody chose one.
-func (p *preparation) vendor(model, id string) string {
-	if chosen, err := p.machine.Registry.Get(id); err == nil {
-		model = cmp.Or(model, chosen.Info().DefaultModel)
+// vendor returns that of a model, or of the one that the agent asks where nobody chose one.
+func (p *preparation) vendor(model, id, url string) string {
+	return judge.Vendor(cmp.Or(model, p.defaultModel(id, url)), id)
+}
+
+// defaultModel returns the model that an agent asks where none is named; empty if only it knows.
+func (p *preparation) defaultModel(id, url string) string {
+	chosen, err := p.machine.Registry.Get(id)
+	if err != nil {
+		return ""
 	}
-	return judge.Vendor(model, id)
+	if chooser, ok := chosen.(agent.ModelChooser); ok {
+		return chooser.ChosenModel(agent.Config{Environ: p.machine.Host.Environ, ModelURL: url})
+	}
+	return chosen.Info().DefaultModel
 }
 
 // checkJudge refuses a judge that is of the vendor of some arms and not of others: it would judge
 // its own work beside that of strangers.
 func (p *preparation) checkJudge() error {
-	vendor := p.vendor(p.Judge.Model, p.Judge.Agent)
+	vendor := p.vendor(p.Judge.Model, p.Judge.Agent, p.Judge.ModelURL)
 	if vendor == "" || p.Judge.SameFamily {
 		return nil
 	}
 	var kin, others []string
 	for i := range p.Arms {
-		if arm := &p.Arms[i]; p.vendor(arm.Model, arm.Agent) == vendor {
+		if arm := &p.Arms[i]; p.vendor(arm.Model, arm.Agent, arm.ModelURL) == vendor {
 			kin = append(kin, arm.Name)
 		} else {
 			others = append(others, arm.Name)
@@ -387,6 +397,7 @@ func (p *preparation) planTasks() {
 		p.Plan.Judge = experiment.PlannedJudge{
 			Agent:   p.Judge.Agent,
 			Model:   p.Judge.Model,
+			Default: p.Judge.Default,
 			Profile: hex.EncodeToString(sum[:8]),
 			Votes:   p.Judge.Votes,
 		}

@@ -94,6 +94,8 @@ func OnlyGraders(causes []Cause) bool {
 var waysOut = map[string]string{
 	ledger.CauseNoRecording: "replay what was recorded: the same tasks, arms and number of runs; or record the " +
 		"others with --record bodies",
+	ledger.CauseNotRecorded: "the arm or its task is not what was recorded, and says where: run it with its model, " +
+		"without --replay; --replay-mode live asks the model for such requests only",
 	ledger.CauseHealthcheck: "the task's container does not become healthy: try fit-benchmark lint --family FAMILY",
 	ledger.CauseKilled: "something killed a program of the grader, or kept it from starting one: look for a system " +
 		"short of memory (dmesg), or run fewer at a time, then --retry-errors",
