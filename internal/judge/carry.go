@@ -93,8 +93,8 @@ func ReadCarried(data []byte) (*Carried, error) {
 		return nil, errors.New("not a calibration of this version; fit versus calibrate export makes one")
 	}
 	if c.Seal != c.sealOf() {
-		return nil, errors.New("the calibration does not fit its seal: it was changed after it was exported; export it " +
-			"again with fit versus calibrate export")
+		return nil, errors.New("the calibration does not fit its seal: it was changed after it was exported; export " +
+			"it again with fit versus calibrate export")
 	}
 	for i := range c.Measurements {
 		for _, one := range c.Measurements[i].PerArm {

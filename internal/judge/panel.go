@@ -89,8 +89,8 @@ var families = sync.OnceValue(func() map[string]string {
 })
 
 // familyOf returns the vendor of a model, by its id or that of the agent built on it; empty if it
-// is unknown. Vendors, regions and services come before the model: anthropic/claude-…, azure/gpt-…,
-// us.anthropic.claude-…, ft:gpt-….
+// is unknown. Vendors, regions and services may come before the model, behind slashes, dots and
+// colons: azure/gpt-…, us.amazon.nova-…, ft:gpt-….
 func familyOf(model string) string {
 	model = strings.ToLower(model)
 	if slash := strings.LastIndexByte(model, '/'); slash >= 0 {

@@ -292,7 +292,8 @@ func NewPair(a, b *Group, cfg CompareConfig) (*Pair, error) {
 	}
 	chosen := unplannedPairs(max(1, cfg.Pairs), a, b)
 	if chosen > 1 {
-		remark = joined("; ", remark, fmt.Sprintf("corrected for the %d comparisons of the plan", a.question.pairs()))
+		remark = joined("; ", remark, fmt.Sprintf("corrected for the %d comparisons of %s", a.question.pairs(),
+			map[bool]string{true: "all arms", false: "the plan"}[a.Imported != ""]))
 	}
 	if p.Remark = remark; cfg.Measure == MeasureScore {
 		p.Remark = joined("; ", "about scores", remark)
@@ -468,9 +469,8 @@ func countPasses(outcomes []float64) int {
 
 func (c *Comparison) warn(a, b *Group, pair *Pair) {
 	if a.Provenance.FamilyRevision != b.Provenance.FamilyRevision {
-		c.Warnings = append(c.Warnings,
-			"the two were measured on different revisions of the family; changed tasks are compared as if they were "+
-				"the same")
+		c.Warnings = append(c.Warnings, "the two were measured on different revisions of the family; changed tasks "+
+			"are compared as if they were the same")
 	}
 	c.Warnings = pair.AddAllowed(c.Warnings)
 	switch differ := a.Provenance.Faults != b.Provenance.Faults; {
@@ -489,13 +489,10 @@ func (c *Comparison) warn(a, b *Group, pair *Pair) {
 			a.Judge.Corrected.Caveat))
 	}
 	if c.Sequential {
-		c.Warnings = append(c.Warnings,
-			"sequential analysis: the claim uses an e-process, which remains valid under optional stopping; "+
-				"after an early stop, the estimated effect is biased towards the result that triggered it")
+		c.Warnings = append(c.Warnings, "sequential analysis: the claim uses an e-process, which remains valid under "+
+			"optional stopping; after an early stop, the estimated effect is biased towards the result that triggered it")
 	}
-	c.Warnings = append(c.Warnings, pair.Warnings()...)
-	c.Warnings = append(c.Warnings, warningsOf(a, b)...)
-	c.Warnings = append(c.Warnings, c.Decision.Warnings...)
+	c.Warnings = slices.Concat(c.Warnings, pair.Warnings(), warningsOf(a, b), c.Decision.Warnings)
 }
 
 // sameConfiguration reports whether two groups are of the same configuration.

@@ -223,9 +223,8 @@ func (g *Group) costPerPass(level float64) {
 // warn says what a reader must know before trusting the numbers.
 func (g *Group) warn(in Input, attempts []ledger.Record) {
 	if g.Totals.Missing > 0 {
-		g.Warnings = append(g.Warnings,
-			fmt.Sprintf("%d of %d runs have a verdict; the others are missing data, not failures", g.Totals.Runs,
-				g.Totals.Planned))
+		g.Warnings = append(g.Warnings, fmt.Sprintf("%d of %d runs have a verdict; the others are missing data, "+
+			"not failures", g.Totals.Runs, g.Totals.Planned))
 		if in.Planned != nil && len(in.Planned.Absent) > 0 {
 			g.Warnings = append(g.Warnings, "not among the results: "+strings.Join(in.Planned.Absent, ", "))
 		}
@@ -242,10 +241,9 @@ func (g *Group) warn(in Input, attempts []ledger.Record) {
 			"%s, first: %s", Count(miscounted, "run"), first))
 	}
 	if runs := g.Totals.Unverified; runs > 0 {
-		g.Warnings = append(g.Warnings,
-			fmt.Sprintf("%s ended in an error that only the agent's own process reported, so nobody can verify "+
-				"it; a claim holds for all outcomes of them (see unverifiedErrors in "+
-				"docs/agent-evaluations.md)", Count(runs, "run")))
+		g.Warnings = append(g.Warnings, fmt.Sprintf("%s ended in an error that only the agent's own process reported, "+
+			"so nobody can verify it; a claim holds for all outcomes of them (see unverifiedErrors in "+
+			"docs/agent-evaluations.md)", Count(runs, "run")))
 	}
 	for _, k := range in.K {
 		half := false

@@ -88,15 +88,14 @@ func refuse(answer *stats.NonInferiority) {
 }
 
 // unplannedPairs returns how many times more comparisons were planned than are made, by which their
-// p-values are corrected: somebody has chosen these among them.
+// p-values are corrected: somebody has chosen these among them. Nobody knows what was planned with
+// results of another harness: one pair of them is chosen among those of their arms.
 func unplannedPairs(made int, groups ...*Group) int {
-	q := groups[0].question
-	for _, g := range groups[1:] {
-		if !oneExperiment(groups[0], g) {
-			return 1
-		}
-	}
-	if made < 1 || len(q.Arms) < 3 {
+	first, q := groups[0], groups[0].question
+	if made < 1 || len(q.Arms) < 3 || slices.ContainsFunc(groups[1:], func(g *Group) bool {
+		chosen := made == 1 && first.Imported != "" && g.Imported != "" && g.Directory == first.Directory
+		return !chosen && !oneExperiment(first, g)
+	}) {
 		return 1
 	}
 	return max(1, (q.pairs()+made-1)/made)

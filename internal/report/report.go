@@ -194,9 +194,8 @@ func Build(in Input) (*Report, error) {
 		return nil, err
 	}
 	if in.labelled != nil && in.labelled.Unjudged > 0 {
-		r.Warnings = append(r.Warnings,
-			fmt.Sprintf("skipped %s: the runs are not here, or were not judged",
-				Count(in.labelled.Unjudged, "label")))
+		r.Warnings = append(r.Warnings, fmt.Sprintf("skipped %s: the runs are not here, or were not judged",
+			Count(in.labelled.Unjudged, "label")))
 	}
 	in.sequence = sequenceOf(ledger.Last(in.Records), redrawsOf(in.Records))
 	r.Sequential = in.sequence.report()
@@ -222,8 +221,15 @@ func Build(in Input) (*Report, error) {
 	if err := r.control(in.Planned); err != nil {
 		return nil, err
 	}
+	var arms []string
 	for i := range r.Groups {
 		r.Groups[i].proveTreatment(in)
+		arms = append(arms, r.Groups[i].Name)
+	}
+	for i := range r.Groups {
+		if g := &r.Groups[i]; g.Imported != "" { // fit did not plan them: all of their arms are the question
+			g.question.Arms = arms
+		}
 	}
 	r.warnOfPairs(in.Allow)
 	r.Totals.Skipped = in.Skipped
