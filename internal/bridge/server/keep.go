@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -52,7 +53,7 @@ func (s *Server) startDue(ctx context.Context) (time.Duration, error) {
 		if err := c.resumeDue(); err != nil {
 			return err
 		}
-		if err := c.endLate(s.cfg.RunLimit); err != nil {
+		if err := cmp.Or(c.countTime(), c.endLate(s.cfg.RunLimit)); err != nil {
 			return err
 		}
 		room := s.cfg.MaxRuns - len(inHand)
@@ -65,6 +66,9 @@ func (s *Server) startDue(ctx context.Context) (time.Duration, error) {
 			return err
 		}
 		jobs = append(jobs, started...)
+		if err := c.countTime(); err != nil { // of those that have begun
+			return err
+		}
 		_, err = c.one(`SELECT min(at) FROM (SELECT min(due_at) AS at FROM thread WHERE due_at IS NOT NULL UNION ALL
 			SELECT min(not_before) FROM run WHERE state = ? AND not_before > ?)`,
 			[]any{runQueued, c.now.UnixMilli()}, &next)
@@ -118,30 +122,4 @@ func (s *Server) interrupt(run string) {
 	if cancel := s.stop[run]; cancel != nil {
 		cancel()
 	}
-}
-
-// endLate ends runs whose end nobody has reported in time.
-func (c *change) endLate(limit time.Duration) error {
-	rows, err := c.tx.Query(`SELECT id FROM run WHERE state = ? AND started_at < ?`, runLive,
-		c.now.Add(-limit).UnixMilli())
-	if err != nil {
-		return err
-	}
-	var late []string
-	for rows.Next() {
-		var id string
-		if err := rows.Scan(&id); err != nil {
-			return errors.Join(err, rows.Close())
-		}
-		late = append(late, id)
-	}
-	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
-		return err
-	}
-	for _, id := range late {
-		if err := c.fail(id, "failed", "The run did not report its end within "+limit.String()+"."); err != nil {
-			return err
-		}
-	}
-	return nil
 }

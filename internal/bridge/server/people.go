@@ -184,6 +184,9 @@ func (t Thread) doing() string {
 func (s *Server) pause(r *http.Request, who person) (any, error) {
 	thread := r.PathValue("thread")
 	run, err := s.act(thread, who, func(c *change, run string) error {
+		if err := c.countTime(); err != nil {
+			return err
+		}
 		paused, err := c.changed(`UPDATE run SET state = ? WHERE id = ? AND state <> ?`, runPaused, run, runPaused)
 		if err != nil || !paused {
 			return err

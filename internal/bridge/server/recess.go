@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"database/sql"
 	"encoding/json"
 	"fmt"
@@ -93,7 +94,7 @@ func (c *change) resume(thread string) error {
 	c.touched[thread], c.due = true, true
 	continued, err := c.changed(`UPDATE run SET state = ? WHERE thread = ? AND state = ?`, runLive, thread, runPaused)
 	if err != nil || continued {
-		return err
+		return cmp.Or(err, c.restartClock(thread))
 	}
 	var resume harness.ResumeContext
 	if err := json.Unmarshal([]byte(kept.String), &resume); err != nil {

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,10 +27,13 @@ type Config struct {
 	Dispatch func(ctx context.Context, job Job) error
 	// MaxRuns is how many runs are live concurrently; 0 is 4.
 	MaxRuns int
-	// RunLimit is how long a run may take until its end is reported; 0 is 5 hours.
+	// RunLimit is how long a run may take until its end is reported; 0 is 5 hours. A recess in which
+	// people suspended it does not count, nor does time in which no server is up.
 	RunLimit time.Duration
 	// Channels are where posts appear outside.
 	Channels []Channel
+	// Now is the clock; nil is that of the machine.
+	Now func() time.Time
 	// Note, if set, is called with what the operator should know.
 	Note func(text string)
 }
@@ -70,6 +74,9 @@ func Open(cfg Config) (*Server, error) {
 	if cfg.RunLimit == 0 {
 		cfg.RunLimit = defaultRunLimit
 	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
 	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
 		return nil, err
 	}
@@ -93,11 +100,11 @@ func Open(cfg Config) (*Server, error) {
 	for range cfg.Channels {
 		s.mail = append(s.mail, make(chan struct{}, 1))
 	}
-	if s.store, err = openStore(cfg.Dir, cfg.Channels, s.announce); err != nil {
+	if s.store, err = openStore(cfg.Dir, cfg.Channels, cfg.Now, s.announce); err != nil {
 		_ = lock.Close()
 		return nil, fmt.Errorf("%s: %w", cfg.Dir, err)
 	}
-	if err := s.store.change((*change).tryRefused); err != nil {
+	if err := s.store.change(func(c *change) error { return cmp.Or(c.tryRefused(), c.restartClocks()) }); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	s.mux = s.routes()
@@ -139,7 +146,7 @@ func Invite(dir, tenant, person string) (string, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", err
 	}
-	st, err := openStore(dir, nil, func(news) {})
+	st, err := openStore(dir, nil, time.Now, func(news) {})
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", dir, err)
 	}

@@ -47,6 +47,7 @@ CREATE TABLE IF NOT EXISTS outbox(
   n INTEGER NOT NULL, part INTEGER NOT NULL, at INTEGER NOT NULL, not_before INTEGER NOT NULL,
   sending INTEGER NOT NULL DEFAULT 0, tries INTEGER NOT NULL DEFAULT 0, refused TEXT);
 CREATE INDEX IF NOT EXISTS outbox_next ON outbox(channel, thread, id) WHERE refused IS NULL;
+CREATE TABLE IF NOT EXISTS clock(run TEXT PRIMARY KEY, used INTEGER NOT NULL, since INTEGER NOT NULL);
 PRAGMA user_version = 2;`
 
 // schemaVersion is that of the databases this program reads.
@@ -60,6 +61,7 @@ type store struct {
 	changes        chan *pending
 	closing, done  chan struct{}
 	channels       []Channel
+	now            func() time.Time
 	committed      func(news)
 }
 
@@ -89,7 +91,7 @@ const readers = 4
 // together is how many changes are committed at most at a time.
 const together = 256
 
-func openStore(dir string, channels []Channel, committed func(news)) (*store, error) {
+func openStore(dir string, channels []Channel, now func() time.Time, committed func(news)) (*store, error) {
 	open := func(pragmas string) (*sql.DB, error) {
 		address := url.URL{Scheme: "file", Opaque: (&url.URL{Path: filepath.Join(dir, "bridge.db")}).EscapedPath()}
 		address.RawQuery = "_pragma=busy_timeout(30000)&_pragma=journal_mode(wal)&_pragma=synchronous(full)" + pragmas
@@ -131,6 +133,7 @@ func openStore(dir string, channels []Channel, committed func(news)) (*store, er
 		closing:   make(chan struct{}),
 		done:      make(chan struct{}),
 		channels:  channels,
+		now:       now,
 		committed: committed,
 	}
 	go s.write()
@@ -201,7 +204,7 @@ func (s *store) commit(first *pending) {
 		for i, p := range batch {
 			c := &change{
 				tx:       s.writer,
-				now:      time.Now(),
+				now:      s.now(),
 				channels: s.channels,
 				news:     news{touched: map[string]bool{}},
 			}
