@@ -332,6 +332,49 @@ func TestEditedAndDeletedComments(t *testing.T) {
 	}
 }
 
+// TestChangesOfWhatWasNotHeard start nothing, and count when its creation is delivered again: a
+// bridge that was down heard of neither.
+func TestChangesOfWhatWasNotHeard(t *testing.T) {
+	p := open(t, nil)
+	on := p.site.Open("issue", "Which licence?", "We need one.", githubtest.Eve)
+	p.run().ends()
+	unheard := func(body, changed string) (event string, created []byte) {
+		p.site.Hook("")
+		said := p.site.Say(on, body, githubtest.Eve)
+		event, created = p.site.Payload(on, said, "created")
+		p.site.Hook(p.http.URL + "/api/webhook")
+		p.site.Change(on, said, changed)
+		return event, created
+	}
+	event, edited := unheard("Take BSD.", "Take MIT.")
+	_, gone := unheard("I hate you.", "")
+	p.site.Deliver(event, gone)
+	p.site.Say(on, "Well?", githubtest.Eve)
+	next := p.run()
+	if !strings.HasSuffix(next.job.Task, "Now:\n\nWell?") || strings.Contains(next.job.Task, "Take") ||
+		strings.Contains(next.job.Task, "hate") {
+		t.Errorf("the task of the first run since: %q", next.job.Task)
+	}
+	for range 2 {
+		p.site.Deliver(event, edited)
+	}
+	check(t, "the inbox", []string{"@eve: Take MIT."}, next.inbox())
+	t.Run("without a thread", func(t *testing.T) {
+		p := open(t, func(g *channel.GitHub) { g.Mention = "@fit" })
+		on := p.site.Open("issue", "Which licence?", "We need one.", githubtest.Eve)
+		p.site.Hook("")
+		said := p.site.Say(on, "@fit I hate you.", githubtest.Eve)
+		event, created := p.site.Payload(on, said, "created")
+		p.site.Hook(p.http.URL + "/api/webhook")
+		p.site.Change(on, said, "")
+		p.site.Deliver(event, created)
+		p.site.Say(on, "@fit Well?", githubtest.Eve)
+		if task := p.run().job.Task; strings.Contains(task, "hate") {
+			t.Errorf("the task: %q", task)
+		}
+	})
+}
+
 // TestFailuresLoseNothingAndPostNothingTwice: GitHub takes a comment and its answer is lost, GitHub
 // is down, and there were too many requests.
 func TestFailuresLoseNothingAndPostNothingTwice(t *testing.T) {

@@ -87,6 +87,10 @@ func (g *GitHub) receive(r *http.Request) (int, receipt) {
 	switch {
 	case err != nil:
 		return http.StatusServiceUnavailable, receipt{Error: err.Error()}
+	case thread == "" && (heard.Edited || heard.Deleted):
+		return http.StatusOK, receipt{OK: true, Ignored: "the bridge has not heard this text when it was written"}
+	case thread == "" && heard.Opens:
+		return http.StatusOK, receipt{OK: true, Ignored: "the text was deleted"}
 	case thread == "":
 		return http.StatusOK, receipt{OK: true, Ignored: "no thread is open here"}
 	}
@@ -147,6 +151,7 @@ func (g *GitHub) understand(event string, d delivery) (h server.Heard, ignored s
 		Body:    said.Body,
 		Key:     said.NodeID,
 		Version: said.version(),
+		Edited:  d.Action == "edited",
 		Deleted: d.Action == "deleted",
 	}
 	if kind == "discussions" {

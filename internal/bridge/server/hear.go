@@ -22,8 +22,9 @@ type Heard struct {
 	// post; if Version is a later time, it was edited.
 	Author, Body, Key string
 	Version           time.Time
-	// Deleted says that it is there no longer.
-	Deleted bool
+	// Edited says that it is not new, and Deleted that it is there no longer. What was not heard when
+	// it was written starts nothing.
+	Edited, Deleted bool
 }
 
 // Earlier is what was written in a place before somebody opened its thread.
@@ -60,9 +61,15 @@ func (c *change) hear(h Heard) (thread string, known bool, err error) {
 	switch {
 	case known:
 		return thread, known, c.edit(thread, n, version, h)
-	case h.Deleted, thread == "" && !h.Opens:
+	case h.Deleted, h.Edited:
+		return "", false, c.remember(h)
+	case thread == "" && !h.Opens:
 		return "", false, nil
-	case thread == "":
+	}
+	if gone, err := c.recall(&h); err != nil || gone {
+		return "", false, err
+	}
+	if thread == "" {
 		if thread, err = c.openPlace(h); err != nil {
 			return thread, false, err
 		}
@@ -107,6 +114,35 @@ func (c *change) openPlace(h Heard) (string, error) {
 		return thread, err
 	}
 	return thread, c.keep(thread, n, h.Before.Key, time.UnixMilli(0))
+}
+
+// remember keeps the change of a text that was not heard when it was written: that may be
+// delivered later.
+func (c *change) remember(h Heard) error {
+	version := h.Version.UnixMilli()
+	if h.Deleted {
+		version = math.MaxInt64
+	}
+	return c.exec(`INSERT INTO unheard(channel, key, version, body) VALUES(?, ?, ?, ?)
+		ON CONFLICT DO UPDATE SET version = excluded.version, body = excluded.body
+		WHERE excluded.version > version`, h.Channel, h.Key, version, h.Body)
+}
+
+// recall brings a text up to date that was changed before it was heard, and reports whether it is
+// gone.
+func (c *change) recall(h *Heard) (gone bool, err error) {
+	var version int64
+	var body string
+	changed, err := c.one(`SELECT version, body FROM unheard WHERE channel = ? AND key = ?`,
+		[]any{h.Channel, h.Key}, &version, &body)
+	if err != nil || !changed || version <= h.Version.UnixMilli() {
+		return false, err
+	}
+	if version == math.MaxInt64 {
+		return true, nil
+	}
+	h.Body, h.Version = body, time.UnixMilli(version)
+	return false, nil
 }
 
 // edit changes a post for the runs to come. A run that is live may have read it, and is told.
