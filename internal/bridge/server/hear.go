@@ -22,8 +22,8 @@ type Heard struct {
 	// post; if Version is a later time, it was edited.
 	Author, Body, Key string
 	Version           time.Time
-	// Edited says that it is not new, and Deleted that it is there no longer. What was not heard when
-	// it was written starts nothing.
+	// Edited says that it is not new, and Deleted that it is there no longer. What was not heard
+	// when it was written starts nothing.
 	Edited, Deleted bool
 }
 

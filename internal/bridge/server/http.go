@@ -79,13 +79,13 @@ func problem(w http.ResponseWriter, err error) (status int, body any) {
 	return refused.status, map[string]any{"error": map[string]any{"status": refused.status, "message": refused.message}}
 }
 
-// read decodes the JSON of a request.
+// read decodes the JSON of a request, in which the token of who sent it is hidden.
 func read(r *http.Request, limit int64, into any) error {
 	data, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, limit))
 	if err != nil {
 		return err
 	}
-	if err := json.Unmarshal(data, into); err != nil {
+	if err := json.Unmarshal([]byte(hidden(string(data), r.PathValue("token"))), into); err != nil {
 		return &refusal{status: http.StatusBadRequest, message: "the request is not the expected JSON: " + err.Error()}
 	}
 	return nil

@@ -99,8 +99,9 @@ func (s *Server) hold(ctx context.Context, job Job) {
 		if ctx.Err() == nil {
 			err = s.store.change(func(c *change) error {
 				if err != nil {
-					s.note("%s: %v", job.Run, err)
-					return c.fail(job.Run, "failed", err.Error())
+					why := hidden(err.Error(), job.token())
+					s.note("%s: %s", job.Run, why)
+					return c.fail(job.Run, "failed", why)
 				}
 				return c.exec(`UPDATE run SET dispatched = 1 WHERE id = ?`, job.Run)
 			})

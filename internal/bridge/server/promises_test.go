@@ -2,12 +2,14 @@ package server_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -333,6 +335,68 @@ func TestOnlyWhoHoldsATokenIsAnswered(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestTokensOfRunsAreNotPosted: neither by what failed to start one, nor by what a run says.
+func TestTokensOfRunsAreNotPosted(t *testing.T) {
+	p := open(t)
+	p.end()
+	var notes atomic.Value
+	dispatch := p.cfg.Dispatch
+	p.cfg.Note = func(text string) { notes.Store(text) }
+	p.cfg.Dispatch = func(_ context.Context, job server.Job) error {
+		p.jobs <- job
+		return fmt.Errorf("curl %s %s", job.CallbackURL, job.InboxURL)
+	}
+	p.start()
+	thread := p.say("", "Which licence?")
+	token := func(r run) string { return r.job.CallbackURL[strings.LastIndex(r.job.CallbackURL, "/")+1:] }
+	first := p.run()
+	p.ended(thread, "curl http")
+	for _, said := range append(p.posts(thread, "end"), notes.Load().(string)) {
+		if strings.Contains(said, token(first)) || !strings.Contains(said, "[REDACTED") {
+			t.Errorf("said: %q", said)
+		}
+	}
+	p.end()
+	p.cfg.Dispatch = dispatch
+	p.start()
+	p.say(thread, "Again.")
+	second := p.run()
+	end := adjourned
+	end.Summary, end.Outcome = second.job.CallbackURL, second.job.InboxURL
+	end.Replies = []harness.Reply{{Body: "see " + second.job.CallbackURL, Agent: "alice", Seq: 3}}
+	second.ends(end)
+	for _, said := range p.posts(thread, "end", "agent") {
+		if strings.Contains(said, token(second)) {
+			t.Errorf("a run said: %q", said)
+		}
+	}
+}
+
+// TestOnlyTheOwnerReadsTheDatabase, also in a directory that others read.
+func TestOnlyTheOwnerReadsTheDatabase(t *testing.T) {
+	p := open(t)
+	p.say("", "Which licence?")
+	check := func() {
+		t.Helper()
+		files, err := filepath.Glob(filepath.Join(p.cfg.Dir, "bridge.db*"))
+		if err != nil || len(files) < 3 {
+			t.Fatal(files, err)
+		}
+		for _, file := range files {
+			if about, err := os.Stat(file); err != nil || about.Mode().Perm() != 0o600 {
+				t.Errorf("%s: %v %v", filepath.Base(file), about.Mode(), err)
+			}
+		}
+	}
+	check()
+	p.end()
+	if err := os.Chmod(filepath.Join(p.cfg.Dir, "bridge.db"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	p.start()
+	check()
 }
 
 // TestAPostThatIsSentAgainIsThereOnce: its key recognises it, also where it opens a thread.

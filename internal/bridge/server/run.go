@@ -278,6 +278,17 @@ func (c *change) address(job *Job, address string) error {
 	return err
 }
 
+// hidden is a text without a token.
+func hidden(text, token string) string {
+	if token == "" {
+		return text
+	}
+	return strings.ReplaceAll(text, token, "[REDACTED:bridge:token]")
+}
+
+// token is that of the addresses of a run.
+func (j Job) token() string { return j.CallbackURL[strings.LastIndex(j.CallbackURL, "/")+1:] }
+
 func scanJobs(rows *sql.Rows) ([]Job, error) {
 	defer rows.Close()
 	var jobs []Job

@@ -27,8 +27,8 @@ type Config struct {
 	Dispatch func(ctx context.Context, job Job) error
 	// MaxRuns is how many runs are live concurrently; 0 is 4.
 	MaxRuns int
-	// RunLimit is how long a run may take until its end is reported; 0 is 5 hours. A recess in which
-	// people suspended it does not count, nor does time in which no server is up.
+	// RunLimit is how long a run may take until its end is reported; 0 is 5 hours. A recess
+	// in which people suspended it does not count, nor does time in which no server is up.
 	RunLimit time.Duration
 	// Channels are where posts appear outside.
 	Channels []Channel

@@ -11,6 +11,7 @@ import (
 	"io"
 	"maps"
 	"net/url"
+	"os"
 	"path/filepath"
 	"time"
 )
@@ -99,6 +100,9 @@ func openStore(dir string, channels []Channel, now func() time.Time, committed f
 		address.RawQuery = "_pragma=busy_timeout(30000)&_pragma=journal_mode(wal)&_pragma=synchronous(full)" + pragmas
 		return sql.Open("sqlite", address.String())
 	}
+	if err := private(filepath.Join(dir, "bridge.db")); err != nil {
+		return nil, err
+	}
 	writer, err := open("")
 	if err != nil {
 		return nil, err
@@ -140,6 +144,24 @@ func openStore(dir string, channels []Channel, now func() time.Time, committed f
 	}
 	go s.write()
 	return s, nil
+}
+
+// private makes the files of a database, which hold all posts, readable to their owner only. SQLite
+// gives the mode of the first to those that it makes beside it.
+func private(file string) error {
+	made, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+	switch {
+	case err == nil:
+		return made.Close()
+	case !errors.Is(err, os.ErrExist): // a file that is there is not opened: closing it would end SQLite's locks
+		return err
+	}
+	for _, beside := range []string{"", "-wal", "-shm"} {
+		if err := os.Chmod(file+beside, 0o600); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
 }
 
 func (s *store) close() error {
