@@ -243,6 +243,10 @@ func TestUntrustedProgramsGetTheInputThatIsMeantForThem(t *testing.T) {
 		`python3 -c 'import subprocess; subprocess.run(["fit-untrusted", "cat"], input=b"1")'`:               "1",
 		`node -e 'child_process.spawnSync("fit-untrusted", ["cat"], {input: "1\n", stdio: ["pipe", 1, 2]})'`: "1\n",
 	}
+	// What the hook prints where the program does, the program cannot read.
+	given[`{ echo 1; fit-untrusted sh -c 'exec 4>&1; timeout 1 head -c 1 /dev/fd/4 >f' </dev/null; echo >end; } |
+{ until [ -e end ]; do sleep 0.05; done; cat; wc -c <f; }`] = "1\n0\n"
+	given[`{ fit-untrusted sh -c 'yes; echo $? >f' </dev/null; } | head -n 1`] = "y\n"
 	withheld := map[string]string{
 		`fit-untrusted cat; true`:                "",
 		`echo 1 | timeout 60 fit-untrusted cat`:  "",

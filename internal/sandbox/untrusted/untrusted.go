@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"os/exec"
@@ -242,7 +243,9 @@ func (f Files) command(program string, args []string, attributes *syscall.SysPro
 		Args:        args,
 		Env:         env,
 		SysProcAttr: attributes,
-		WaitDelay:   lastOutput,
+	}
+	if !ends(attributes) {
+		cmd.WaitDelay = lastOutput
 	}
 	if f.input {
 		cmd.Stdin = input(os.Stdin)
@@ -258,25 +261,27 @@ func (f Files) command(program string, args []string, attributes *syscall.SysPro
 // left where the kernel allows no namespaces.
 const lastOutput = 5 * time.Second
 
-// input and output return a stream as the program gets it. A regular file is copied through a pipe:
-// the program could otherwise open it once more, and read and write what is not meant for it.
+// input and output return a stream as the program gets it: devices as they are, and others by way
+// of a pipe. The program could otherwise open a file once more, and read and write what is not
+// meant for it, or read what its hook prints where it prints.
 func input(file *os.File) io.Reader {
-	if isRegular(file) {
+	if info, err := file.Stat(); err == nil && info.Mode().IsRegular() {
 		return struct{ io.Reader }{file}
 	}
 	return file
 }
 
 func output(file *os.File) io.Writer {
-	if isRegular(file) {
+	info, err := file.Stat()
+	if err != nil || info.Mode()&fs.ModeDevice != 0 {
+		return file
+	}
+	// A copy, because Go ends a process whose standard output nobody reads.
+	fd, err := unix.FcntlInt(file.Fd(), unix.F_DUPFD_CLOEXEC, 3)
+	if err != nil {
 		return struct{ io.Writer }{file}
 	}
-	return file
-}
-
-func isRegular(file *os.File) bool {
-	info, err := file.Stat()
-	return err == nil && info.Mode().IsRegular()
+	return struct{ io.Writer }{os.NewFile(uintptr(fd), file.Name())}
 }
 
 func sameFile(a, b *os.File) bool {

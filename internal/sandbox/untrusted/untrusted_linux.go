@@ -49,6 +49,9 @@ func start(program string, args []string, files Files) (cmd *exec.Cmd, err error
 	return cmd, err
 }
 
+// ends reports whether what a program leaves ends with it.
+func ends(attributes *syscall.SysProcAttr) bool { return attributes.Cloneflags&unix.CLONE_NEWPID != 0 }
+
 // namespaces returns the attributes of a process 1 that may mount the /proc of its namespace.
 func namespaces(more uintptr) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{
