@@ -6,10 +6,19 @@ import "strings"
 // the tasks that have the same may solve them all. It is empty where the question makes the task,
 // as in rows of datasets.
 func (t *Task) Shared() string {
-	if t.Sample != nil || t.Verifier != nil || t.Instance != nil {
+	if t.Sample != nil || t.Verifier != nil {
 		return ""
 	}
 	d := newDigester()
+	if n := t.Instance; n != nil { // another problem statement makes no other test
+		for _, part := range []string{
+			n.Repo, n.BaseCommit, n.Gold, n.TestPatch, n.EvalScript, n.LogParser,
+			strings.Join(n.FailToPass, "\x00"), strings.Join(n.PassToPass, "\x00"),
+		} {
+			d.add("instance", "part", []byte(part))
+		}
+		return d.String()
+	}
 	d.add("repo", "commit", []byte(t.Settings.Ref))
 	d.add("judge", "template", []byte(t.JudgeTemplate))
 	if t.Spec == nil {

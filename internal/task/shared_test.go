@@ -54,3 +54,30 @@ func TestNearCopiesShareWhatGradesThem(t *testing.T) {
 		}
 	}
 }
+
+// A row with another id and another statement has the same tests on the same commit.
+func TestNearCopiesOfAnInstance(t *testing.T) {
+	t.Parallel()
+	row := func(change func(*Task)) string {
+		one := Task{ID: "a__b-1", Prompt: "Do.", Instance: &Instance{
+			Repo: "a/b", BaseCommit: "c", Gold: "g", TestPatch: "t", EvalScript: "e", LogParser: "p",
+			FailToPass: []string{"x"}, PassToPass: []string{"y", "z"},
+		}}
+		change(&one)
+		return one.Shared()
+	}
+	base := row(func(*Task) {})
+	if base == "" || row(func(one *Task) { one.ID, one.Prompt = "a__b-2", "Do it." }) != base {
+		t.Error("another statement makes another test")
+	}
+	for name, change := range map[string]func(*Task){
+		"commit": func(one *Task) { one.Instance.BaseCommit = "d" },
+		"tests":  func(one *Task) { one.Instance.TestPatch = "u" },
+		"names":  func(one *Task) { one.Instance.FailToPass = []string{"x", "y"} },
+		"gold":   func(one *Task) { one.Instance.Gold = "h" },
+	} {
+		if row(change) == base {
+			t.Errorf("another %s is the same task", name)
+		}
+	}
+}
