@@ -148,5 +148,5 @@ func refuse(w http.ResponseWriter, r *http.Request, status int, message string) 
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(status)
-	_, _ = w.Write([]byte("fit view: " + message + "\n"))
+	_, _ = w.Write([]byte("fit: " + message + "\n"))
 }

@@ -3,6 +3,7 @@ package view
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"errors"
 	"maps"
 	"net/http"
@@ -231,13 +232,27 @@ func (s *Server) members(r *http.Request) (any, error) {
 	if err != nil {
 		return answer, nil //nolint:nilerr // it has only just begun
 	}
-	overview, _, err := t.Overview(r.Context())
+	overview, err := s.glance(r.Context(), t, file)
 	if err != nil {
 		return nil, traceProblem(file.path, file.shown, err)
 	}
-	answer.CostUSD = overview.Summary.TotalCostUSD
-	answer.Members = overview.Lanes
+	if overview != nil {
+		answer.CostUSD, answer.Members = overview.Summary.TotalCostUSD, overview.Lanes
+	}
 	return answer, nil
+}
+
+// glance returns the overview of a trace; of a large one, that of the last pass over it, or nil.
+func (s *Server) glance(ctx context.Context, t *query.Trace, file traceFile) (*query.Overview, error) {
+	if file.bytes < indexFrom {
+		overview, _, err := t.Overview(ctx)
+		return overview, err
+	}
+	known, err := s.scanTrace(ctx, file)
+	if err != nil || known == nil {
+		return nil, err
+	}
+	return known.overview, nil
 }
 
 // allThreads is the topic of the list of threads.

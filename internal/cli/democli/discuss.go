@@ -11,9 +11,13 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spf13/cobra"
+
+	"github.com/fit-eval/fit/internal/agent"
 	"github.com/fit-eval/fit/internal/agent/builtin"
 	"github.com/fit-eval/fit/internal/cli/bridgecli"
 	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/cli/harnesscli"
 	"github.com/fit-eval/fit/internal/cli/viewcli"
 )
 
@@ -109,8 +113,8 @@ func (d *discussion) shown(ctx context.Context, address string) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(d.con.Stdout, "\n%s\n\nWrite in the thread what the agents do not know, e.g. %q, or %q. Ctrl-C ends "+
-		"the demo.\n", address, discussReason, "Go ahead.")
+	fmt.Fprintf(d.con.Stdout, "\n%s\n\nWrite in the thread: %q, or what the agents do not know, e.g. %q "+
+		"Ctrl-C ends the demo.\n", address, "Go ahead.", discussReason)
 	viewcli.OpenBrowser(ctx, d.con, address)
 	if _, err = d.read(ctx, thread, discussOutcome); err == nil {
 		<-ctx.Done()
@@ -186,8 +190,10 @@ func (d *discussion) announce(args []string) {
 }
 
 func (d *discussion) run(ctx context.Context, con *console.Console, args []string) error {
-	command := bridgecli.New(con, builtin.New().Dialects())
-	command.SetArgs(args)
-	command.SilenceErrors, command.SilenceUsage = true, true
-	return command.ExecuteContext(ctx)
+	registry := agent.NewRegistry(builtin.New())
+	root := &cobra.Command{Use: "fit", SilenceErrors: true, SilenceUsage: true}
+	// the bridge asks the harness which flags a run has
+	root.AddCommand(harnesscli.New(con, registry), bridgecli.New(con, registry.Dialects()))
+	root.SetArgs(append([]string{"bridge"}, args...))
+	return root.ExecuteContext(ctx)
 }

@@ -87,8 +87,9 @@ export function ThreadPage(props: { id: string }): JSX.Element {
 /** What a thread has cost: runs that have ended, and the one that is live as far as it is known. */
 function cost(thread: Thread, members?: Members): string {
   const run = liveRun(thread);
-  const now = run && members?.run === run.id ? (members.costUsd ?? 0) : 0;
-  return `${money(thread.costUsd + now)} so far, ${count(thread.runs.length, "run")}`;
+  const now = run && members?.run === run.id ? members.costUsd : 0;
+  const known = run === undefined || now !== null;
+  return `${known ? "" : "at least "}${money(thread.costUsd + (now ?? 0))} so far, ${count(thread.runs.length, "run")}`;
 }
 
 /** What a person can do about a thread as it is. */
