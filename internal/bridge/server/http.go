@@ -104,6 +104,9 @@ func (s *Server) callback(r *http.Request) (any, error) {
 	case message.Kind == bridge.KindTerminal && message.Terminal == nil:
 		return nil, &refusal{status: http.StatusBadRequest, message: "a terminal callback needs a verdict"}
 	}
+	if err := checkEnd(message.Terminal); err != nil {
+		return nil, err
+	}
 	result := struct {
 		OK     bool `json:"ok"`
 		Dedupe bool `json:"dedupe,omitempty"`

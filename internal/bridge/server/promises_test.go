@@ -101,6 +101,26 @@ func TestATokenIsConsumedByAnEndThatWasTaken(t *testing.T) {
 		"adjourned: Done.\n\nOutcome: MIT\n\nNow:\n\nAnd the docs?", p.run().job.Task)
 }
 
+// TestAnEndThatMeansNothingIsRefused with the reason, and the run can report another.
+func TestAnEndThatMeansNothingIsRefused(t *testing.T) {
+	p := open(t)
+	thread := p.say("", "Which licence?")
+	first := p.run()
+	waits := recess(harness.Trigger{Kind: "zzz"})
+	noTrigger := waits
+	noTrigger.Trigger = nil
+	cheap := adjourned
+	cheap.CostUSD = -1
+	for _, end := range []bridge.Terminal{waits, noTrigger, cheap, {}, {Verdict: "x"}, {Verdict: "stopped"}} {
+		if err := first.finish(end); err == nil || !strings.Contains(err.Error(), "400") {
+			t.Errorf("%+v: %v", end, err)
+		}
+	}
+	check(t, "the thread", "open", p.view(thread).Thread.State)
+	first.ends(adjourned)
+	check(t, "the end", []string{"Done.\n\nOutcome: MIT"}, p.posts(thread, "end"))
+}
+
 // TestARestartLosesNoRun: in the reference, tokens lived for two hours in memory, and a restart
 // made orphans of all runs (14).
 func TestARestartLosesNoRun(t *testing.T) {
@@ -173,6 +193,10 @@ func TestEveryTriggerFires(t *testing.T) {
 		p := open(t)
 		thread := p.say("", "Which licence?")
 		p.run().ends(recess(harness.Trigger{Kind: harness.TriggerElapsed, Elapsed: "P1Y"}))
+		notices := p.posts(thread, "notice")
+		if len(notices) != 1 || !strings.Contains(notices[0], `"P1Y"`) {
+			t.Errorf("nobody is told that a person is awaited: %q", notices)
+		}
 		p.say(thread, "I am here.")
 		p.run()
 	})

@@ -6,10 +6,42 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
+	"strings"
 
 	"github.com/fit-eval/fit/internal/bridge"
 	"github.com/fit-eval/fit/internal/harness"
 )
+
+// checkEnd refuses the end of a run that says nothing which a thread could do. Sessions that are no
+// discussions succeed or fail.
+func checkEnd(t *bridge.Terminal) error {
+	if t == nil {
+		return nil
+	}
+	why := ""
+	switch t.Verdict {
+	case harness.VerdictSuccess:
+		t.Verdict = harness.VerdictAdjourned
+	case harness.VerdictFailure:
+		t.Verdict = harness.VerdictFailed
+	case harness.VerdictAdjourned, harness.VerdictFailed:
+	case harness.VerdictRecessed:
+		kinds := []string{harness.TriggerMissingInput, harness.TriggerElapsed, harness.TriggerEscalationNeeded}
+		if t.Trigger == nil || !slices.Contains(kinds, t.Trigger.Kind) {
+			why = "a recess needs a trigger of the kind " + strings.Join(kinds, ", ")
+		}
+	default:
+		why = "the verdict must be adjourned, recessed or failed"
+	}
+	if t.CostUSD < 0 {
+		why = "the cost must not be negative"
+	}
+	if why == "" {
+		return nil
+	}
+	return &refusal{status: http.StatusBadRequest, message: why}
+}
 
 // suspend leaves a thread in recess until its trigger fires. What was said after the post seen is
 // for the next run: it counts, however long the thread is.
@@ -25,13 +57,16 @@ func (c *change) suspend(thread, run string, t *bridge.Terminal, seen int64) err
 	}
 	var due sql.NullInt64
 	trigger := t.Trigger
-	if trigger == nil {
-		trigger = &harness.Trigger{Kind: harness.TriggerEscalationNeeded, Signal: "a person resumes it"}
-	}
 	if trigger.Kind == harness.TriggerElapsed {
 		wait, err := trigger.Wait()
 		if err != nil { // a run of another program: nobody could wait for it
 			trigger = &harness.Trigger{Kind: harness.TriggerEscalationNeeded, Signal: err.Error()}
+			if _, err := c.add(thread, newPost{
+				role: roleNotice,
+				body: err.Error() + ": the recess waits for a post instead.",
+			}); err != nil {
+				return err
+			}
 		} else {
 			due = sql.NullInt64{Int64: c.now.Add(wait).UnixMilli(), Valid: true}
 		}
