@@ -24,28 +24,28 @@ func (c *change) restartClocks() error {
 	return c.exec(`UPDATE clock SET since = ?`, c.now.UnixMilli())
 }
 
-// endLate ends runs whose end nobody has reported in time.
-func (c *change) endLate(limit time.Duration) error {
+// endLate ends runs whose end nobody has reported in time, and returns them.
+func (c *change) endLate(limit time.Duration) ([]string, error) {
 	rows, err := c.tx.Query(`SELECT id FROM run JOIN clock ON clock.run = run.id WHERE state = ? AND used > ?`,
 		runLive, limit.Milliseconds())
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var late []string
 	for rows.Next() {
 		var id string
 		if err := rows.Scan(&id); err != nil {
-			return errors.Join(err, rows.Close())
+			return nil, errors.Join(err, rows.Close())
 		}
 		late = append(late, id)
 	}
 	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
-		return err
+		return nil, err
 	}
 	for _, id := range late {
 		if err := c.fail(id, "failed", "The run did not report its end within "+limit.String()+"."); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return nil
+	return late, nil
 }

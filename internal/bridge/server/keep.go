@@ -1,7 +1,6 @@
 package server
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -46,6 +45,7 @@ func (s *Server) startDue(ctx context.Context) (time.Duration, error) {
 	}
 	s.mu.Unlock()
 	var jobs []Job
+	var late []string
 	var next sql.NullInt64
 	var now time.Time
 	err := s.store.change(func(c *change) error {
@@ -53,11 +53,14 @@ func (s *Server) startDue(ctx context.Context) (time.Duration, error) {
 		if err := c.resumeDue(); err != nil {
 			return err
 		}
-		if err := cmp.Or(c.countTime(), c.endLate(s.cfg.RunLimit)); err != nil {
+		err := c.countTime()
+		if err != nil {
+			return err
+		}
+		if late, err = c.endLate(s.cfg.RunLimit); err != nil {
 			return err
 		}
 		room := s.cfg.MaxRuns - len(inHand)
-		var err error
 		if jobs, err = c.live(inHand, room, s.cfg.Address); err != nil {
 			return err
 		}
@@ -76,6 +79,9 @@ func (s *Server) startDue(ctx context.Context) (time.Duration, error) {
 	})
 	if err != nil {
 		return 0, err
+	}
+	for _, run := range late {
+		s.interrupt(run)
 	}
 	for _, job := range jobs {
 		s.hold(ctx, job)
@@ -109,11 +115,35 @@ func (s *Server) hold(ctx context.Context, job Job) {
 				s.note("%s: %v", job.Run, err)
 			}
 		}
+		if ctx.Err() != nil {
+			s.charge(job)
+		}
 		s.mu.Lock()
 		delete(s.stop, job.Run)
 		s.mu.Unlock()
 		wake(s.kick)
 	})
+}
+
+// charge keeps what a run has cost that was interrupted: it has not reported its end.
+func (s *Server) charge(job Job) {
+	if s.cfg.Spent == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), chargeLimit)
+	defer cancel()
+	spent := s.cfg.Spent(ctx, job)
+	if err := s.store.change(func(c *change) error { return c.charge(job.Thread, job.Run, spent) }); err != nil {
+		s.note("%s: %v", job.Run, err)
+	}
+}
+
+// chargeLimit is how long it may take to find out what a run has cost.
+const chargeLimit = 10 * time.Second
+
+func (c *change) charge(thread, run string, spent float64) error {
+	c.touched[thread] = true
+	return c.exec(`UPDATE run SET cost_usd = max(coalesce(cost_usd, 0), ?) WHERE id = ?`, spent, run)
 }
 
 // interrupt stops the process of a run, if it has one here.

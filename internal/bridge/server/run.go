@@ -95,7 +95,7 @@ func (c *change) callback(tenant, token string, message bridge.Callback) (known 
 	switch message.Kind {
 	case bridge.KindTerminal:
 		if b.state == runEnded {
-			return true, nil
+			return true, c.charge(b.thread, b.run, message.CostUSD)
 		}
 		return false, c.end(b, message.Terminal)
 	case bridge.KindReply, bridge.KindAck:
@@ -135,11 +135,13 @@ func (c *change) end(b bearer, t *bridge.Terminal) error {
 			return err
 		}
 	}
-	if err := c.exec(`UPDATE run SET state = ?, ended_at = ?, verdict = ?, cost_usd = ?, url = ? WHERE id = ?`,
-		runEnded, c.now.UnixMilli(), t.Verdict, t.CostUSD, t.RunURL, b.run); err != nil {
+	if err := c.exec(`UPDATE run SET state = ?, ended_at = ?, verdict = ?, url = ? WHERE id = ?`,
+		runEnded, c.now.UnixMilli(), t.Verdict, t.RunURL, b.run); err != nil {
 		return err
 	}
-	c.touched[b.thread] = true
+	if err := c.charge(b.thread, b.run, t.CostUSD); err != nil {
+		return err
+	}
 	said := t.Summary
 	if t.Outcome != "" && t.Outcome != t.Summary {
 		said = strings.TrimSpace(said + "\n\nOutcome: " + t.Outcome)

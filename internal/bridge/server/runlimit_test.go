@@ -103,3 +103,36 @@ func (p *place) ended(thread, why string) {
 		p.t.Errorf("the end: %q", said)
 	}
 }
+
+// TestARunThatPeopleStopCostsWhatItSpent, also while it is suspended, and what a run elsewhere
+// reports after it was stopped.
+func TestARunThatPeopleStopCostsWhatItSpent(t *testing.T) {
+	p := open(t)
+	p.end()
+	p.cfg.Spent = func(context.Context, server.Job) float64 { return 0.25 }
+	p.start()
+	thread := p.say("", "Which licence?")
+	first := p.run()
+	costs := func(what string, want float64) {
+		t.Helper()
+		limit := time.Now().Add(time.Minute)
+		for p.view(thread).Thread.CostUSD != want {
+			if time.Now().After(limit) {
+				t.Fatalf("%s: the thread costs %v, not %v", what, p.view(thread).Thread.CostUSD, want)
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+	}
+	p.act(thread, "recess")
+	costs("suspended", 0.25)
+	p.act(thread, "stop")
+	check(t, "the cost after the end", 0.25, p.view(thread).Thread.CostUSD)
+	end := adjourned
+	end.CostUSD = 0.5
+	first.ends(end)
+	costs("reported late", 0.5)
+	p.say(thread, "Again.")
+	p.run()
+	p.act(thread, "stop")
+	costs("stopped", 0.75)
+}

@@ -25,6 +25,8 @@ type Config struct {
 	// reported by somebody else. An error is the end of the run. A context that has ended leaves
 	// the run as it is, to be continued.
 	Dispatch func(ctx context.Context, job Job) error
+	// Spent, if set, is what a run has cost that was interrupted, or 0 where nobody knows.
+	Spent func(ctx context.Context, job Job) float64
 	// MaxRuns is how many runs are live concurrently; 0 is 4.
 	MaxRuns int
 	// RunLimit is how long a run may take until its end is reported; 0 is 5 hours. A recess

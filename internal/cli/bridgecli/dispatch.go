@@ -23,6 +23,8 @@ import (
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/internal/harness"
+	"github.com/fit-eval/fit/internal/query"
+	"github.com/fit-eval/fit/session"
 )
 
 // dispatcher holds runs as child processes.
@@ -108,6 +110,22 @@ func (d dispatcher) hold(ctx context.Context, job server.Job) error {
 				return err
 			}
 		}
+	}
+}
+
+// spent returns what says how much a run on this machine has cost, as its trace has it.
+func (d dispatcher) spent(dialects session.Dialects) func(context.Context, server.Job) float64 {
+	return func(ctx context.Context, job server.Job) float64 {
+		path, _ := d.files(job)
+		t, err := query.Open(path, query.Options{Dialects: dialects, Prices: d.con.Prices()})
+		if err != nil {
+			return 0 // it has hardly begun, or is held elsewhere
+		}
+		overview, _, err := t.Overview(ctx)
+		if err != nil || overview.Summary.TotalCostUSD == nil {
+			return 0
+		}
+		return *overview.Summary.TotalCostUSD
 	}
 }
 

@@ -120,6 +120,7 @@ func serve(command *cobra.Command, con *console.Console, dialects session.Dialec
 		Dir:      dir,
 		Address:  reached,
 		Dispatch: hold,
+		Spent:    d.spent(dialects),
 		MaxRuns:  opts.runs.Value,
 		RunLimit: opts.limit.Value,
 		Channels: channels.list,
