@@ -58,7 +58,7 @@ const ownLinks = "mkdir inside; echo mine >inside/file; ln -s $PWD/inside/file i
 const answers = `#!/bin/bash
 out=$(fit-untrusted ./program "$HOOKS_DIR")
 echo 42 >/tmp/made-later
-for file in by-path by-descriptor by-device tree/expected by-way closed/answer by-link later; do
+for file in by-path by-descriptor by-device tree/expected by-way closed/answer nested/closed/answer far/answer by-link later; do
   cmp -s "$HOOKS_DIR/expected" "$file" && pass=true || pass=false
   echo "{\"test\":\"$file\",\"pass\":$pass}" >&3
 done
@@ -96,7 +96,7 @@ func linksLeadToNothingHidden(t *testing.T, hook, end string) {
 	if b.ws.Isolation != "bwrap" {
 		testenv.Missing(t, "isolation with bubblewrap")
 	}
-	const honest = "for f in by-path by-descriptor by-device tree/expected by-way closed/answer by-link later; do\n" +
+	const honest = "for f in by-path by-descriptor by-device tree/expected by-way closed/answer nested/closed/answer far/answer by-link later; do\n" +
 		"mkdir -p $(dirname $f); echo 42 >$f; done\n"
 	b.agent(files{"program": "#!/bin/bash\n" + honest + end}).want(grade.VerdictPass, "")
 	cheat := cheattest.All(t, "any", nil)["links-to-hidden"].Files["program"]
@@ -185,6 +185,31 @@ judge text a "$(cat got)" one
 	for _, row := range result.Rows {
 		if strings.Contains(string(row), `"pass":true`) {
 			t.Errorf("the program knew the answer: %s", row)
+		}
+	}
+}
+
+// What a hook has written into the pipe of a program's output, the program cannot read.
+func TestAProgramThatIsNotTrustedDoesNotReadTheOutputOfItsHook(t *testing.T) {
+	b := hookBench(t, `#!/bin/bash
+{ echo 42; fit-untrusted ./program; } | { until [ -e done ]; do sleep 0.01; done; read want; read got
+[ "$want$got" = 4242 ] && pass=true || pass=false
+echo "{\"test\":\"output\",\"pass\":$pass}" >&3; }
+rm done
+{ echo 42 >&2; fit-untrusted ./program; } 2>&1 >/dev/null | { until [ -e done ]; do sleep 0.01; done; read want; read got
+[ "$want$got" = 4242 ] && pass=true || pass=false
+echo "{\"test\":\"errors\",\"pass\":$pass}" >&3; }
+fit-untrusted yes | head -n 1 | grep -q y && [ "${PIPESTATUS[0]}" = 141 ] && pass=true || pass=false
+echo "{\"test\":\"closed\",\"pass\":$pass}" >&3
+`, files{"workdir/program": "#!/bin/bash\necho 1\n"})
+	const end = "touch done; echo $x | tee /dev/stderr\n"
+	b.agent(files{"program": "#!/bin/bash\nx=42\n" + end}).want(grade.VerdictPass, "")
+	cheat := files{"program": "#!/bin/bash\nread -t 1 x </proc/self/fd/1 || read -t 1 x </proc/self/fd/2\n" +
+		"echo $x | tee /dev/stderr\n" + end}
+	result := b.another(t).agent(cheat).want(grade.VerdictFail, "")
+	for _, row := range result.Rows {
+		if strings.Contains(string(row), `"pass":true`) != strings.Contains(string(row), `"closed"`) {
+			t.Errorf("%s", row)
 		}
 	}
 }

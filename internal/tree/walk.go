@@ -75,6 +75,8 @@ type Walk struct {
 	Skip func(path string) bool
 	// Unlock makes readable what its owner cannot read. Without it, that is an error.
 	Unlock bool
+	// Ignore, if set, leaves out what cannot be read for such a reason.
+	Ignore func(err error) bool
 }
 
 // List returns the entries of a directory: sorted by name, directories before what is in them.
@@ -105,7 +107,12 @@ func (w Walk) list(dir string, hash bool) ([]Entry, error) {
 // Each calls visit for every entry, directories before what is in them. dir is the directory of the
 // entry and must not be kept.
 func (w Walk) Each(root *os.Root, visit func(dir *os.Root, e Entry) error) error {
-	return (&walking{Walk: w, visit: visit}).directory(root, "", 0)
+	all, err := list(root, ".")
+	if err != nil {
+		return fmt.Errorf("list \".\": %w", err)
+	}
+	defer all.dir.Close()
+	return (&walking{Walk: w, visit: visit}).directory(all, "", 0)
 }
 
 // walking is a walk in progress.
@@ -116,16 +123,12 @@ type walking struct {
 	bytes int64
 }
 
-func (w *walking) directory(dir *os.Root, prefix string, depth int) error {
+func (w *walking) directory(all listing, prefix string, depth int) error {
 	if depth > maxDepth {
 		return &LimitError{What: "depth", Limit: maxDepth}
 	}
-	names, err := readNames(dir)
-	if err != nil {
-		return fmt.Errorf("list %q: %w", path.Join(".", prefix), err)
-	}
-	for _, base := range names {
-		if err := w.entry(dir, base, path.Join(prefix, base), depth); err != nil {
+	for _, base := range all.names {
+		if err := w.entry(all.dir, base, path.Join(prefix, base), depth); err != nil {
 			return err
 		}
 	}
@@ -137,7 +140,10 @@ func (w *walking) entry(dir *os.Root, base, name string, depth int) error {
 		return nil
 	}
 	info, err := dir.Lstat(base)
-	if err != nil {
+	switch {
+	case err != nil && w.ignored(err):
+		return nil
+	case err != nil:
 		return err
 	}
 	if w.files++; w.MaxFiles > 0 && w.files > w.MaxFiles {
@@ -155,13 +161,18 @@ func (w *walking) entry(dir *os.Root, base, name string, depth int) error {
 	if err := w.visit(dir, e); err != nil || !e.IsDir() {
 		return err
 	}
-	inner, err := open(w.Walk, dir, base, 0o500, func() (*os.Root, error) { return dir.OpenRoot(base) })
-	if err != nil {
+	inner, err := open(w.Walk, dir, base, 0o500, func() (listing, error) { return list(dir, base) })
+	switch {
+	case err != nil && w.ignored(err):
+		return nil
+	case err != nil:
 		return fmt.Errorf("open %q: %w", name, err)
 	}
-	defer inner.Close()
+	defer inner.dir.Close()
 	return w.directory(inner, name, depth+1)
 }
+
+func (w Walk) ignored(err error) bool { return w.Ignore != nil && w.Ignore(err) }
 
 // EntryOf returns the entry of a file or directory.
 func EntryOf(name string, info fs.FileInfo) Entry {
@@ -173,6 +184,25 @@ func EntryOf(name string, info fs.FileInfo) Entry {
 		}
 	}
 	return e
+}
+
+// listing is an open directory with the names of what is in it.
+type listing struct {
+	dir   *os.Root
+	names []string
+}
+
+// list opens a directory of a tree.
+func list(parent *os.Root, base string) (listing, error) {
+	dir, err := parent.OpenRoot(base)
+	if err != nil {
+		return listing{}, err
+	}
+	names, err := readNames(dir)
+	if err != nil {
+		dir.Close()
+	}
+	return listing{dir, names}, err
 }
 
 func readNames(dir *os.Root) ([]string, error) {

@@ -116,7 +116,7 @@ func run(args []string) int {
 		defer os.RemoveAll(files.Temp)
 	}
 	files.input = given || !inputIsShared()
-	before := files.leadingOut(false)
+	before := files.leadingOut()
 	tell(Began)
 	asked := make(chan os.Signal, 1)
 	notify(asked)
