@@ -112,8 +112,9 @@ function Body(props: BodyProps): JSX.Element {
         <h1>{visible(e.name)}</h1>
         <Empty title={e.kind === "comparison" ? "These two cannot be compared." : e.state === "damaged" ? "This run directory cannot be read." : "Nothing has been run here yet."}>
           <p>{visible(e.problem ?? "")}</p>
+          {e.stopped && <p>{visible(e.stopped)}</p>}
           {e.kind !== "comparison" && <p>Results appear as soon as the first cell has ended.</p>}
-          {detail.repeat && <code>{visible(detail.repeat)}</code>}
+          {(detail.continue ?? detail.repeat) && <code>{visible(detail.continue ?? detail.repeat)}</code>}
         </Empty>
       </>
     );
