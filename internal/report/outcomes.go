@@ -102,8 +102,8 @@ func (g *Group) countRuns(holds func(r *ledger.Record) bool) int {
 // and those whose records are gone, which may have.
 func redrawsOf(attempts []ledger.Record) map[ledger.Cell]int {
 	found, gone := map[ledger.Cell]int{}, map[ledger.Cell]int{}
-	for _, r := range ledger.Last(attempts) {
-		gone[r.Cell()] = r.Attempt
+	for i := range attempts {
+		gone[attempts[i].Cell()] = max(gone[attempts[i].Cell()], attempts[i].Attempt)
 	}
 	for i := range attempts {
 		r := &attempts[i]

@@ -190,14 +190,14 @@ func Build(in Input) (*Report, error) {
 	r := &Report{Version: Version, Groups: []Group{}, Tasks: []Task{}}
 	r.Validity = ValidityPage
 	var err error
-	if in.labelled, err = match(in.Labels, ledger.Last(in.Records)); err != nil {
+	if in.labelled, err = match(in.Labels, ledger.Counting(in.Records)); err != nil {
 		return nil, err
 	}
 	if in.labelled != nil && in.labelled.Unjudged > 0 {
 		r.Warnings = append(r.Warnings, fmt.Sprintf("skipped %s: the runs are not here, or were not judged",
 			Count(in.labelled.Unjudged, "label")))
 	}
-	in.sequence = sequenceOf(ledger.Last(in.Records), redrawsOf(in.Records))
+	in.sequence = sequenceOf(ledger.Counting(in.Records), redrawsOf(in.Records))
 	r.Sequential = in.sequence.report()
 	add := func(arm string, records []ledger.Record) error {
 		group, err := buildGroup(arm, records, in)
@@ -267,44 +267,49 @@ func grouped(in Input, mixed bool) [][]ledger.Record {
 		}
 		return c
 	}
-	groups, order := map[conditions][]ledger.Record{}, []conditions{}
-	add := func(c conditions, r ledger.Record) {
+	groups, order := map[conditions][]int{}, []conditions{} // the places of records, which are large
+	add := func(c conditions, i int) {
 		if groups[c] == nil {
 			order = append(order, c)
 		}
-		groups[c] = append(groups[c], r)
+		groups[c] = append(groups[c], i)
 	}
-	var unknown []ledger.Record
-	for _, r := range in.Records {
-		if r.Verdict == ledger.Error {
-			unknown = append(unknown, r)
+	var unknown []int
+	for i := range in.Records {
+		if in.Records[i].Verdict == ledger.Error {
+			unknown = append(unknown, i)
 			continue
 		}
-		add(full(&r), r)
+		add(full(&in.Records[i]), i)
 	}
-	for _, r := range unknown {
-		c := full(&r)
+	for _, i := range unknown {
+		c := full(&in.Records[i])
 		at := slices.IndexFunc(order, func(o conditions) bool {
 			return o.experiment == c.experiment && o.arm == c.arm && o.armHash == c.armHash && o.revision == c.revision
 		})
 		if at >= 0 {
 			c = order[at]
 		}
-		add(c, r)
+		add(c, i)
 	}
 	place := func(c conditions) int { return slices.Index(in.Order, [2]string{c.experiment, c.arm}) }
 	slices.SortStableFunc(order, func(a, b conditions) int {
 		return cmp.Or(place(a)-place(b), strings.Compare(a.experiment, b.experiment), strings.Compare(a.arm, b.arm))
 	})
-	var out [][]ledger.Record
-	for _, c := range order {
-		out = append(out, groups[c])
+	out := make([][]ledger.Record, len(order))
+	if len(order) == 1 {
+		return [][]ledger.Record{in.Records}
+	}
+	for k, c := range order {
+		for _, i := range groups[c] {
+			out[k] = append(slices.Grow(out[k], len(groups[c])-len(out[k])), in.Records[i])
+		}
 	}
 	return out
 }
 
 func buildGroup(arm string, records []ledger.Record, in Input) (Group, error) {
-	counting := ledger.Last(records)
+	counting := ledger.Counting(records)
 	g := Group{
 		PassAtK:     map[string]stats.AtK{},
 		records:     counting,
@@ -329,8 +334,9 @@ func buildGroup(arm string, records []ledger.Record, in Input) (Group, error) {
 	}
 	g.Name = g.Provenance.Arm
 	byTask := map[string][]ledger.Record{}
-	for _, r := range counting {
-		byTask[r.TaskID] = append(byTask[r.TaskID], r)
+	for i := range counting { // they are sorted by task
+		id := counting[i].TaskID
+		byTask[id] = counting[i-len(byTask[id]) : i+1 : i+1]
 	}
 	planned := map[string][]int{}
 	if in.Planned != nil && slices.Contains(in.Planned.Arms, g.Provenance.Arm) {
@@ -360,13 +366,8 @@ func buildGroup(arm string, records []ledger.Record, in Input) (Group, error) {
 }
 
 func provenanceOf(records []ledger.Record) Provenance {
-	best := records[0]
-	for _, r := range records {
-		if r.Verdict != ledger.Error { // it knows the most conditions
-			best = r
-			break
-		}
-	}
+	at := slices.IndexFunc(records, func(r ledger.Record) bool { return r.Verdict != ledger.Error })
+	best := &records[max(at, 0)] // a run with a verdict knows the most conditions
 	return Provenance{
 		Experiment:     best.Experiment,
 		Arm:            best.Arm,

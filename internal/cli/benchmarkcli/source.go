@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 
 	"github.com/fit-eval/fit/internal/cli/console"
@@ -45,6 +46,7 @@ func readResults(con *console.Console, dirs []string, damagedToo bool, from *for
 			return loaded{}, console.Usagef("%s is a file of a run directory: use %s", dir, filepath.Dir(dir))
 		}
 	}
+	debug.SetGCPercent(tidier)
 	found, err := results.Load(paths, damagedToo, from)
 	if errors.Is(err, results.ErrNone) {
 		err = fmt.Errorf("%w%s", err, meantDirectory(con, dirs))
@@ -57,6 +59,10 @@ func readResults(con *console.Console, dirs []string, damagedToo bool, from *for
 	}
 	return loaded{found}, nil
 }
+
+// tidier is how much a command that holds all records grows, in percent, before it looks for memory
+// that it no longer needs: a third less memory for a third more time.
+const tidier = 25
 
 // meantDirectory asks whether the run directory was meant that one without results is below.
 func meantDirectory(con *console.Console, dirs []string) string {

@@ -115,7 +115,14 @@ func Load(dirs []string, damagedToo bool, from *foreign.Options) (*Results, erro
 	all.addPlans()
 	all.order = orderOf(parts)
 	var err error
-	all.Records, err = mergeByExperiment(parts)
+	if len(parts) == 1 && len(all.Ledgers) == 0 { // one source, whose records nobody else has: they are large
+		all.Records = parts[0]
+		slices.SortFunc(all.Records, func(a, b ledger.Record) int {
+			return cmp.Or(strings.Compare(a.TaskID, b.TaskID), a.RunIndex-b.RunIndex, strings.Compare(a.Arm, b.Arm))
+		})
+	} else {
+		all.Records, err = mergeByExperiment(parts)
+	}
 	groupCopies(all)
 	return all, err
 }
@@ -572,6 +579,9 @@ func mergeByExperiment(parts [][]ledger.Record) ([]ledger.Record, error) {
 		merged, err := ledger.Merge(byExperiment[id]...)
 		if err != nil {
 			return nil, err
+		}
+		if len(order) == 1 {
+			return merged, nil
 		}
 		all = append(all, merged...)
 	}
