@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -18,6 +19,11 @@ const (
 	stateAdjourned = "adjourned"
 	stateFailed    = "failed" // its last run did
 )
+
+// IsState reports whether a thread can be in a state.
+func IsState(name string) bool {
+	return slices.Contains([]string{stateOpen, stateRecessed, stateAdjourned, stateFailed}, name)
+}
 
 // Who or what a post is from.
 const (

@@ -62,7 +62,8 @@ func readURL(con *console.Console, at string) (address, token string, err error)
 		text = string(data)
 	}
 	parsed, err := url.Parse(strings.TrimSpace(text))
-	if err != nil || parsed.Host == "" || parsed.Query().Get("token") == "" {
+	if err != nil || parsed.Host == "" || parsed.Scheme != "http" && parsed.Scheme != "https" ||
+		parsed.Query().Get("token") == "" {
 		return "", "", console.Usagef("--at must be an address that fit bridge serve or invite printed, or a file " +
 			"that has it")
 	}
@@ -88,6 +89,17 @@ func owner(con *console.Console, dir, address string) (string, error) {
 
 const defaultTenant = "default"
 
+// notTaken refuses the names under which others are shown.
+func notTaken(name string) error {
+	switch lower := strings.ToLower(name); {
+	case strings.HasPrefix(name, "@"):
+		return console.Usagef("names that begin with @ are those of GitHub")
+	case strings.HasPrefix(name, "-"), lower == "lead", lower == "bridge":
+		return console.Usagef("agents and the bridge write under that name")
+	}
+	return nil
+}
+
 func newInvite(con *console.Console) *cobra.Command {
 	var dir, tenant string
 	command := &cobra.Command{
@@ -103,6 +115,9 @@ of others do not see.`,
 			name := strings.TrimSpace(args[0])
 			if name == "" || len(name) > 100 || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' }) {
 				return console.Usagef("the name must have 1 to 100 characters on one line")
+			}
+			if err := notTaken(name); err != nil {
+				return err
 			}
 			at, err := directory(con, dir)
 			if err != nil {

@@ -154,7 +154,13 @@ given states: open, recessed, adjourned or failed, with nobody at work.`,
 			if err := who.enter(con); err != nil {
 				return err
 			}
-			return follow(command.Context(), con, &who, args[0], console.List(until))
+			states := console.List(until)
+			for _, state := range states {
+				if !server.IsState(state) {
+					return console.Usagef("--until must be open, recessed, adjourned or failed, not %q", state)
+				}
+			}
+			return follow(command.Context(), con, &who, args[0], states)
 		},
 	}
 	who.register(command.Flags())

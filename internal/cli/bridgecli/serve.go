@@ -53,7 +53,8 @@ model's address for runs with FIT_MODEL_URL.`,
 		Example: `  fit bridge serve -- --agent-profiles security,docs --max-cost-usd 2 --timeout 20m
   fit bridge serve --dispatch './start-my-workflow.sh'
   fit bridge serve --github octo/notes --github-secret-file webhook.secret -- --agent-profiles security,docs
-  fit bridge serve --listen 0.0.0.0:4280 --tls-cert bridge.pem --tls-key bridge.key -- --agent-profiles security`,
+  fit bridge serve --listen 0.0.0.0:4280 --public https://bridge.example:4280 --tls-cert bridge.pem \
+    --tls-key bridge.key -- --agent-profiles security`,
 		RunE: func(command *cobra.Command, args []string) error {
 			opts.discuss = args
 			if dash := command.ArgsLenAtDash(); len(args) > 0 && dash != 0 {
@@ -225,6 +226,10 @@ func listen(con *console.Console, opts *serveOptions) (net.Listener, string, err
 	if host != "localhost" && (ip == nil || !ip.IsLoopback()) && opts.cert == "" {
 		return nil, "", console.Usagef("--listen %s: other machines can reach it, and tokens would be sent in the "+
 			"clear; add --tls-cert and --tls-key", opts.listen)
+	}
+	if opts.public == "" && (host == "" || ip != nil && ip.IsUnspecified()) {
+		return nil, "", console.Usagef("--listen %s is every address of this machine; add --public with the one that "+
+			"the certificate is for, such as https://bridge.example:4280", opts.listen)
 	}
 	scheme := "http"
 	var secured *tls.Config
