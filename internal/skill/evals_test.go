@@ -244,7 +244,7 @@ func TestLintFindsWhatIsWrong(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			_, root := tree(t, test.files)
 			var found []string
-			for _, f := range skill.Lint(root, "tables", task.CheckCase(root.Name())) {
+			for _, f := range skill.Lint(root, "tables", task.CheckCase(root)) {
 				found = append(found, fmt.Sprintf("%s:%d %s", f.File, f.Line, f.Rule))
 				if skill.Rules[f.Rule] == "" {
 					t.Errorf("the rule %s has no text", f.Rule)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -131,8 +132,8 @@ func (d *datasetLoader) evalCase(c *skill.Case, name string) (Task, error) {
 
 // CheckCase returns what says, of a test case of the skill in a directory, all that is wrong with
 // its id and its checks: each a *document.Error.
-func CheckCase(dir string) func(*skill.Case) error {
-	d := &datasetLoader{loader: &loader{real: dir, family: &Family{}}}
+func CheckCase(dir *os.Root) func(*skill.Case) error {
+	d := &datasetLoader{loader: &loader{real: dir.Name(), root: dir, family: &Family{}}}
 	return func(c *skill.Case) error {
 		sample := &Sample{Columns: map[string]any{"id": c.ID, "prompt": c.Prompt, "expected_output": c.Expected}}
 		_, err := d.checkCase(sample, c)

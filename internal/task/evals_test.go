@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fit-eval/fit/internal/skill"
 	"github.com/fit-eval/fit/internal/task"
 )
 
@@ -164,5 +165,35 @@ func TestATestCaseTakesNoPrivateFilesOfItsRepository(t *testing.T) {
 				t.Errorf("%s: %v, want %q", name, err, says)
 			}
 		})
+	}
+}
+
+// TestATestCaseHasEveryCheckOfADataset: commands and schemas may be files of the skill.
+func TestATestCaseHasEveryCheckOfADataset(t *testing.T) {
+	t.Parallel()
+	dir := writeSkill(t, map[string]string{
+		"tables/SKILL.md":         skillText,
+		"tables/evals/check.sh":   "true\n",
+		"tables/evals/table.json": `{"type":"object"}`,
+		"tables/evals/evals.json": `{"evals":[{"id":1,"prompt":"p","checks":[
+			{"command":["sh","evals/check.sh"]},{"schema":"evals/table.json","file":"out.json"}]}]}`,
+	})
+	family, err := task.Load(t.Context(), dir, task.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	checks := family.Tasks[0].Sample.Checks
+	if len(checks) != 2 || checks[0].Command[1] != filepath.Join(family.Dir, "evals", "check.sh") {
+		t.Errorf("%+v", checks)
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	for _, f := range skill.Lint(root, "tables", task.CheckCase(root)) {
+		if strings.Contains(f.Message, "check") {
+			t.Errorf("lint says %+v", f)
+		}
 	}
 }

@@ -449,8 +449,8 @@ func TestWorkflowsPassALinter(t *testing.T) {
 				}
 			}
 		}
-		if used == 0 {
-			t.Errorf("%s does not use the action", file)
+		if discusses := filepath.Base(file) == "discussion.yml"; discusses != (used == 0) { // it measures nothing
+			t.Errorf("%s uses the action %d times", file, used)
 		}
 	}
 }

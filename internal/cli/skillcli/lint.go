@@ -83,7 +83,7 @@ func lintDir(con *console.Console, dir string) (linted, error) {
 		return linted{}, console.Usagef("%s is not the directory of a skill: %w", dir, err)
 	}
 	defer root.Close()
-	found := skill.Lint(root, filepath.Base(at), task.CheckCase(at))
+	found := skill.Lint(root, filepath.Base(at), task.CheckCase(root))
 	return linted{Dir: filepath.ToSlash(dir), Findings: found}, nil
 }
 
