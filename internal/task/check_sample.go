@@ -62,7 +62,12 @@ func (d *datasetLoader) ownChecks(value any) ([]checkTemplate, error) {
 		return nil, err
 	}
 	// The mistakes of a sample are at its line, wherever they are in the text of the column.
-	inner := &datasetLoader{loader: &loader{real: d.real, root: d.root, family: d.family, where: settingsFile{doc}}}
+	inner := &datasetLoader{loader: &loader{
+		real:   d.real,
+		root:   d.root,
+		family: d.family,
+		where:  settingsFile{doc},
+	}}
 	var files []checkFile
 	if err := errors.Join(doc.Conforms(files), doc.Decode(&files)); err != nil {
 		return nil, withoutPlace(err)
