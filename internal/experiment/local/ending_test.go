@@ -56,6 +56,10 @@ func TestHowAnAttemptEnds(t *testing.T) {
 		"no credentials": {
 			func(f *facts) { f.start = &agent.AuthError{} }, "the agent had no credentials to start with",
 		},
+		"an agent that goes on after a strict replay had no answer": {
+			func(f *facts) { f.missed, f.reason = refused, session.OutcomeSuccess },
+			"a strict replay had no answer: what the agent did then is not its own",
+		},
 		"a sandbox that cannot be made": {
 			func(f *facts) { f.start = sandbox.ErrBroken }, "the sandbox broke at the start",
 		},
