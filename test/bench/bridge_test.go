@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/fit-eval/fit/internal/bridge/server"
+	"github.com/fit-eval/fit/internal/testenv"
 	"github.com/fit-eval/fit/internal/view"
 )
 
@@ -97,10 +98,11 @@ func (c *crowd) seen(thread, body string) {
 // post posts in all threads for a while.
 func (c *crowd) post(path func(thread string) string, posts int) {
 	var work sync.WaitGroup
-	for i, thread := range c.threads {
+	begin := time.NewTicker(time.Second / postsASecond / time.Duration(len(c.threads))) // not all at the same moment
+	defer begin.Stop()
+	for _, thread := range c.threads {
+		<-begin.C
 		work.Go(func() {
-			// not all at the same moment
-			time.Sleep(time.Second / postsASecond * time.Duration(i) / time.Duration(len(c.threads)))
 			pace := time.NewTicker(time.Second / postsASecond)
 			defer pace.Stop()
 			for n := range posts {
@@ -395,7 +397,7 @@ func resident(t *testing.T) int {
 // post once and in order. With FIT_BENCH it also compares the time with that of a bare relay.
 func TestBridgeUnderLoad(t *testing.T) {
 	if _, err := os.Stat("/proc/self/statm"); err != nil {
-		t.Skip("needs Linux: elsewhere there is no /proc to read the memory from")
+		testenv.Missing(t, "/proc, to read the memory from: it needs Linux")
 	}
 	threads, seconds := 20, 1
 	gated := os.Getenv("FIT_BENCH") != ""

@@ -115,12 +115,11 @@ func TestARunThatPeopleStopCostsWhatItSpent(t *testing.T) {
 	costs := func(what string, want float64) {
 		t.Helper()
 		limit := time.Now().Add(time.Minute)
-		for p.view(thread).Thread.CostUSD != want {
-			if time.Now().After(limit) {
-				t.Fatalf("%s: the thread costs %v, not %v", what, p.view(thread).Thread.CostUSD, want)
-			}
-			time.Sleep(5 * time.Millisecond)
+		got := p.view(thread).Thread.CostUSD
+		for got != want && time.Now().Before(limit) {
+			got = p.view(thread).Thread.CostUSD
 		}
+		check(t, "the cost, "+what, want, got)
 	}
 	p.act(thread, "recess")
 	costs("suspended", 0.25)

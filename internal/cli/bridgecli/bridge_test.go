@@ -25,6 +25,7 @@ import (
 	"github.com/fit-eval/fit/internal/bridge/server"
 	"github.com/fit-eval/fit/internal/cli"
 	"github.com/fit-eval/fit/internal/model/scripted"
+	"github.com/fit-eval/fit/internal/testenv"
 )
 
 // childVariable makes this test binary be fit.
@@ -231,7 +232,7 @@ func (b *bridge) runs() []int {
 // again.
 func TestKilledAtRandomStepsNothingIsLostOrDoubled(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("needs Linux: elsewhere there is no /proc to find the processes of runs in")
+		testenv.Missing(t, "/proc, to find the processes of runs in: it needs Linux")
 	}
 	for _, killed := range []string{"bridge", "run"} {
 		t.Run(killed, func(t *testing.T) {
